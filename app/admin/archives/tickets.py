@@ -52,7 +52,7 @@ class Tickets:
         return made
 
     def redeem(self, text: str, owner: str) -> Ticket | None:
-        """Return a ticket of its owner, which thereby ends; None without one."""
+        """Return a ticket of its owner, which ends with that; None without one."""
         ticket = self._tickets.get(text)
         if ticket is None or ticket.owner != owner or ticket.expires <= self._clock():
             return None

@@ -99,7 +99,7 @@ async function requireFree(to, signal) {
 /** Moves an object: at once by RenameObject where the bucket keeps no versions, else by a copy and a delete. */
 export async function moveObject(from, to, { versioning, replace = false, signal }) {
   if (from.bucket === to.bucket && versioning === "") {
-    const headers = { "x-amz-rename-source": sourceOf(from.bucket, from.key), ...(replace ? {} : { "if-none-match": "*" }) };
+    const headers = { "x-amz-rename-source": `/${sourceOf(from.bucket, from.key)}`, ...(replace ? {} : { "if-none-match": "*" }) };
     try {
       await callS3({ method: "PUT", ...to, query: { renameObject: "" }, headers, signal });
       return;

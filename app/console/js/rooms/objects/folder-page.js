@@ -54,10 +54,12 @@ export function FolderPage({ bucket, prefix, open, query }) {
             ? html`<${EmptyFolder} bucket=${bucket} prefix=${prefix} />`
             : html`<${ObjectList} ...${context} filter=${filter} order=${order} look=${look} show=${show} list=${list} />
                 <${ListNote} ...${context} filter=${filter} order=${order} />`}
-          ${selection.keys.size > 0 && html`<${SelectionBar} ...${context} list=${list} />`}
         </div>
       <//>
-      <${UploadPanel} bucket=${bucket} />
+      <div class="dock">
+        ${selection.keys.size > 0 && html`<${SelectionBar} ...${context} list=${list} />`}
+        <${UploadPanel} />
+      </div>
       ${open && html`<${ObjectDialog} key=${open} bucket=${bucket} objectKey=${open} versioning=${versioning} listing=${listing}
         onClose=${() => navigate(folderPath(bucket, prefix))} />`}
     <//>`;

@@ -1,7 +1,7 @@
 // Says how much of a folder is loaded, and that filter and sort look at no more than that.
 import { html } from "../../ui.js";
 import { Button } from "../../components/button.js";
-import { formatCount } from "../../format.js";
+import { formatCount, formatPlural } from "../../format.js";
 import { folderPath } from "./paths.js";
 import { MAX_ROWS } from "./listing.js";
 
@@ -10,7 +10,7 @@ export function ListNote({ bucket, prefix, listing, rows, filter, order }) {
   const { complete, full, loading } = listing;
   const loaded = listing.rows.length;
   const isPartial = !complete && (filter || order.by !== "name" || order.descending);
-  const what = filter ? `${formatCount(rows.length)} of ${formatCount(loaded)} loaded` : `${formatCount(loaded)}${complete ? "" : " loaded, more to come"}`;
+  const what = filter ? `${formatCount(rows.length)} of ${formatCount(loaded)} loaded` : `${formatPlural(loaded, "row")}${complete ? "" : " loaded, more to come"}`;
   return html`
     <div class="row small quiet list-note" role="status">
       <span>${loading && !loaded ? "Loading…" : what}</span>

@@ -36,7 +36,7 @@ export function ObjectDialog({ bucket, objectKey, versioning, listing, onClose }
   return html`
     <${Dialog} wide title=${objectKey.split("/").filter(Boolean).at(-1) ?? objectKey} onClose=${onClose}>
       <p class="quiet small key-path"><code>${bucket}/${objectKey}</code></p>
-      <div class="row">
+      <div class="row object-tabs">
         <div class="tabs grow" role="tablist" aria-label="Object" onKeyDown=${onKeyDown}>${TABS.map(([name, label]) => html`
           <button type="button" role="tab" key=${name} data-tab=${name} id="tab-${name}" tabindex=${name === tab ? 0 : -1} aria-selected=${String(name === tab)}
             aria-controls="object-part" onClick=${() => setTab(name)}>${label}</button>`)}</div>

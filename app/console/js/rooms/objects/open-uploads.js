@@ -37,7 +37,7 @@ async function measure(bucket, { key, id }) {
 export function OpenUploads({ bucket }) {
   const { data, error, reload } = useResource((signal) => readUploads(bucket, signal), [bucket]);
   const abort = async (rows) => {
-    const message = "Their parts are removed. Whoever is uploading them now has to begin again.";
+    const message = "Their parts are removed. An upload that still runs has to begin again.";
     const action = rows.length === 1 ? "Abort it" : `Abort ${rows.length}`;
     if (!(await confirm({ title: `Abort ${formatPlural(rows.length, "upload")}?`, message, details: rows.slice(0, 5).map((row) => row.key), action }))) return;
     let failed = null;

@@ -53,7 +53,7 @@ function Editor({ bucket, objectKey, head, versioning, changed }) {
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       <${ErrorNote} error=${error} />
       <div class="row"><${Button} kind="primary" type="submit" busy=${busy} disabled=${!isChanged || problem} why=${problem || "Nothing is changed"}>Save<//>
-        <span class="quiet small">${versioning === "Enabled" ? "Saving makes a new version." : "Saving writes the object anew, with an ACL that is private."}</span></div>
+        <span class="quiet small">${versioning === "Enabled" ? "Saving makes a new version." : "Saving writes the object again, with an ACL that is private."}</span></div>
     </form>`;
 }
 

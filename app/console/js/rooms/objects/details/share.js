@@ -28,7 +28,7 @@ export function Share({ bucket, objectKey }) {
   const curl = link && (method === "PUT" ? `curl -T FILE '${link.url}'` : `curl -o FILE '${link.url}'`);
   return html`
     <div class="row share-choice">
-      <${Field} label="Whoever has the link may">${(props) => html`<select ...${props} value=${method} onChange=${change(setMethod)}>
+      <${Field} label="The link allows to">${(props) => html`<select ...${props} value=${method} onChange=${change(setMethod)}>
         <option value="GET">download this object</option><option value="PUT">upload over this object</option></select>`}<//>
       <${Field} label="For">${(props) => html`<select ...${props} value=${seconds} onChange=${change(setSeconds)}>
         ${SPANS.map(([value, label]) => html`<option key=${value} value=${value}>${label}</option>`)}</select>`}<//>

@@ -78,7 +78,7 @@ async function run(item, kind) {
 }
 
 function settle(item, error) {
-  if (error.name === "AbortError") return; // paused or cancelled: whoever did it says what comes
+  if (error.name === "AbortError") return; // paused or cancelled: the caller of that says what comes
   if (error.status === 401) hold(item);
   else if (error.code === "PreconditionFailed") Object.assign(item, { state: "exists", sent: 0 });
   else if (error instanceof FileGone) Object.assign(item, { state: "needs-file", file: null, error });

@@ -27,18 +27,19 @@ export function pause(milliseconds, signal) {
   });
 }
 
-/** Runs `work` until it succeeds; `onWait(error, milliseconds)` is told of each wait, and with null of its end. */
+/** Runs `work` until it succeeds; `onWait(error, milliseconds)` is told of each wait, and with null of a success after one. */
 export async function persist(work, signal, onWait) {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await work();
+      const result = await work();
+      if (attempt > 1) onWait(null, 0);
+      return result;
     } catch (error) {
       if (!isPassing(error) || attempt >= ATTEMPTS) throw error;
       const own = Math.min(MAX_MS, FIRST_MS * 2 ** (attempt - 1)) * (0.75 + Math.random() / 2);
       const wait = Math.max(own, (error.retryAfterSeconds ?? 0) * 1000);
       onWait(error, wait);
       await pause(wait, signal);
-      onWait(null, 0);
     }
   }
 }
