@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from "../ui.js";
 import { Button } from "./button.js";
 import { Field } from "./field.js";
+import { findJsonFault } from "./json-fault.js";
 
 const CHECK_AFTER_MS = 350;
 
@@ -45,15 +46,9 @@ function useProblem(text, check, readOnly) {
 
 /** Returns what keeps a text from being JSON, with its line and column; "" for nothing. */
 export function jsonProblem(text) {
-  try {
-    JSON.parse(text);
-    return "";
-  } catch (error) {
-    if (!text.trim()) return "Write JSON here.";
-    const message = error.message.replace(/,? ?(in JSON )?at position .*$/s, "").replace(/, "[^]*" is not valid JSON$/, "");
-    const position = Number(/position (\d+)/.exec(error.message)?.[1] ?? (/end of/.test(error.message) ? text.length : NaN));
-    return Number.isNaN(position) ? message : `${placeOf(text, position)}: ${message}.`;
-  }
+  if (!text.trim()) return "Write JSON here.";
+  const fault = findJsonFault(text);
+  return fault ? `${placeOf(text, fault.position)}: ${fault.expected} is expected here.` : "";
 }
 
 function placeOf(text, position) {

@@ -35,7 +35,7 @@ export function GroupsPage({ query, may, tabs }) {
   };
   return html`
     <${ListPage} title="Groups" tabs=${tabs} query=${query} action=${action} count=${groups?.length} error=${error} retry=${reload}>
-      ${groups && !groups.length && html`<${Empty} title="No groups yet" action=${action && action.label} onAction=${action && action.onClick}>
+      ${groups && !groups.length && html`<${Empty} title="No groups yet" action=${action && "Create the first group"} onAction=${action && action.onClick}>
         A group gives its policies to all its users: make one for each job that several people have.<//>`}
       ${groups?.length > 0 && html`<${DataTable} caption="Groups" sortedBy="name" columns=${COLUMNS} rowKey=${(group) => group.GroupId}
         rows=${filterRows(groups, query, (group) => [group.GroupName, group.Path])} />`}

@@ -33,7 +33,7 @@ export function PoliciesPage({ query, may, tabs }) {
     <${ListPage} title="Policies" tabs=${tabs} query=${query} action=${action} count=${policies?.length} error=${error} retry=${reload}>
       ${policies?.length > 0 && html`<${DataTable} caption="Managed policies" sortedBy="name" columns=${COLUMNS} rowKey=${(policy) => policy.Arn}
         rows=${filterRows(policies, query, (policy) => [policy.PolicyName, policy.Description ?? ""])} />`}
-      ${own && !own.length && html`<${Empty} title="No policy of your own yet" action=${action && action.label} onAction=${action && action.onClick}>
+      ${own && !own.length && html`<${Empty} title="No policy of your own yet" action=${action && "Create the first policy"} onAction=${action && action.onClick}>
         A managed policy is written once and attached to many users, groups and roles; a change holds for all of them at once, and earlier versions are kept.<//>`}
     <//>
     ${creating && html`<${CreatePolicy} onClose=${() => setCreating(false)} />`}`;

@@ -28,7 +28,7 @@ export function RolesPage({ query, may, tabs }) {
   const action = may("CreateRole", arnOf("role")) && { label: "Create role", onClick: () => setCreating(true) };
   return html`
     <${ListPage} title="Roles" tabs=${tabs} query=${query} action=${action} count=${roles?.length} error=${error} retry=${reload}>
-      ${roles && !roles.length && html`<${Empty} title="No roles yet" action=${action && action.label} onAction=${action && action.onClick}>
+      ${roles && !roles.length && html`<${Empty} title="No roles yet" action=${action && "Create the first role"} onAction=${action && action.onClick}>
         A role lends its rights for an hour or so to those that its trust policy names: applications get temporary keys instead of permanent ones.<//>`}
       ${roles?.length > 0 && html`<${DataTable} caption="Roles" sortedBy="name" columns=${COLUMNS} rowKey=${(role) => role.RoleId}
         rows=${filterRows(roles, query, (role) => [role.RoleName, role.Path, role.Description ?? ""])} />`}

@@ -46,7 +46,7 @@ export function UsersPage({ query, may, tabs }) {
   return html`
     <${ListPage} title="Users" tabs=${tabs} query=${query} action=${action} count=${users.length} error=${first.error} retry=${first.reload}>
       ${first.data && !users.length && html`
-        <${Empty} title="No users yet" action=${action && action.label} onAction=${action && action.onClick}>
+        <${Empty} title="No users yet" action=${action && "Create the first user"} onAction=${action && action.onClick}>
           Give each person and each application a user of its own, with no more rights than it needs: its key can then be rotated or disabled alone.<//>`}
       ${users.length > 0 && html`<${DataTable} caption="Users" sortedBy="name" rows=${filterRows(users, query, (user) => [user.name, user.path])}
         columns=${COLUMNS(first.data.uses_since)} rowKey=${(user) => user.id} />`}
