@@ -188,7 +188,7 @@ def _play(run: Run, bar: Bar | JsonLines) -> None:
     written = import_module("sluice_s3.loadtests.report").write_report(run.directory)
     if hasattr(bar, "show_verdict"):
         verdict = json.loads((run.directory / "report.json").read_text(encoding="utf-8"))["verdict"]
-        bar.show_verdict(run.meta["state"], verdict["headline"])
+        bar.show_verdict(run.meta["state"], run.plan.repeats, verdict["headline"])
     else:
         print(written)
         print(f"{run.meta['state']}: {run.directory}")

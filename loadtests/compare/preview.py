@@ -80,7 +80,7 @@ def _in_time(place: Place, look: Callable[[Place], None]) -> Place:
         try:
             look(seen)
         except (PlanError, ValueError) as error:
-            seen.problem = str(error)
+            seen.problem = str(error).removeprefix(f"store {place.name}: ")
         except OSError as error:
             seen.problem = error.strerror or str(error)
         done.append(True)

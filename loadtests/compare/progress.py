@@ -90,6 +90,8 @@ class JsonLines:
         self._total = seconds
         self._write("begin", seconds=seconds)
         yield
+        self._total = self._done
+        self._write("measured")
 
     def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
         """Write the current step. One without a cell begins a turn, whose time beside its cells is counted now."""
@@ -113,10 +115,9 @@ class JsonLines:
         """Write a message."""
         self._write("line", text=message)
 
-    def show_verdict(self, state: str, headline: list[str]) -> None:
+    def show_verdict(self, state: str, repeats: int, headline: list[str]) -> None:
         """Write the verdict, as the last event."""
-        self._total = self._done
-        self._write("verdict", state=state, headline=headline)
+        self._write("verdict", state=state, repeats=repeats, headline=headline)
 
     def _cell_fields(self) -> dict[str, Any]:
         return dict(zip(("target", "scenario", "repeat"), self._cell, strict=True)) if self._cell else {}

@@ -31,7 +31,7 @@ from sluice_s3.loadtests.compare.targets import (
     start_target,
     targets_of,
 )
-from sluice_s3.loadtests.compare.time_budget import TURN_SECONDS
+from sluice_s3.loadtests.compare.time_budget import LEAST_REPEATS, TURN_SECONDS
 from sluice_s3.loadtests.compare.trial import Interrupted, LocustJob, TrialResult, rows_directory, run_locust
 from sluice_s3.loadtests.mounts.fuse_server import MountFailed
 from sluice_s3.storage_drivers.mountinfo import mount_of
@@ -41,7 +41,7 @@ SPARE = 1.1
 """Free space that must be left beyond the estimated bytes of a turn."""
 SYNC_SECONDS = 120.0
 TIME_TOLERANCE = 1.1
-"""A run with `minutes` may take so many times longer."""
+"""A run with `minutes` may take so many times longer, if it has enough repeats for a verdict."""
 LATEST, LATEST_SECONDS = 1.5, 60.0
 """And it is ended, within a repeat, after so many times its minutes and so many seconds."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -120,7 +120,7 @@ class Run:
             if number != repeat:
                 now = time.monotonic()
                 self._slowest_repeat = max(self._slowest_repeat, now - since)
-                if self.plan.minutes and now + self._slowest_repeat > began + self.plan.minutes * 60 * TIME_TOLERANCE:
+                if self.plan.minutes and now + self._slowest_repeat > began + self._time_for(repeat):
                     self._progress.print_line(f"the time is up: {repeat} of {self.plan.repeats} repeats were measured")
                     self.plan = replace(self.plan, repeats=repeat)
                     self.meta["plan"] = self.plan.as_json()
@@ -129,6 +129,11 @@ class Run:
             pending = self._pending(target, number)
             if pending:
                 self._run_target(target, number, pending, sampler)
+
+    def _time_for(self, repeats: int) -> float:
+        """Return the seconds that a run may take after so many repeats: too few are of no use."""
+        minutes = self.plan.minutes * 60
+        return minutes * TIME_TOLERANCE if repeats >= LEAST_REPEATS else minutes * LATEST + LATEST_SECONDS
 
     def _timed(self, check: Callable[[], None]) -> Callable[[], None]:
         """Return a check that also ends a run that takes much longer than its minutes."""

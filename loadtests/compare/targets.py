@@ -22,6 +22,8 @@ from sluice_s3.loadtests.compare.stores import NAME, Store, parse_store, provisi
 
 SETTINGS = {"SLUICE_SERVER_TIMING": "true", "SLUICE_ACCESS_LOG": "false", "SLUICE_DISCARD_GRACE": "5"}
 """Gateway settings: phases for the report, no log, and early reclaim of space."""
+MARK = "SLUICE_BENCH_RUN"
+"""Variable by which who started a run finds all its processes."""
 WARM_UPS = 50
 
 
@@ -137,9 +139,11 @@ def start_target(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment without a gateway's settings.
 
-    Where `sluice bench` is called beside a gateway, `SLUICE_INDEX` and the like are those of its data.
+    Where `sluice bench` is called beside a gateway, `SLUICE_INDEX` and the like are those of its data. A mark stays.
     """
-    return {name: value for name, value in environment.items() if not name.startswith(("SLUICE_", "MINIO_"))}
+    return {
+        name: value for name, value in environment.items() if name == MARK or not name.startswith(("SLUICE_", "MINIO_"))
+    }
 
 
 def command(plan: Plan, local: bool) -> str:

@@ -31,15 +31,16 @@ def test_events_are_lines_of_json_with_the_time_that_is_left(capsys: pytest.Capt
         lines.show_start("a: mixed (1 of 3)", ("a", "mixed", 1))
         lines.show_end(40.0, TrialResult("failed", reason="no", rows=3, errors=1), "a: mixed (1 of 3)")
     lines.print_line("a word")
-    lines.show_verdict("partial", ["Take a."])
-    begin, ready, start, cell, said, verdict = map(json.loads, capsys.readouterr().out.splitlines())
+    lines.show_verdict("partial", 2, ["Take a."])
+    begin, ready, start, cell, measured, said, verdict = map(json.loads, capsys.readouterr().out.splitlines())
     assert (begin["event"], round(begin["left_s"])) == ("begin", 100)
     assert "target" not in ready
     assert (start["target"], start["scenario"], start["repeat"]) == ("a", "mixed", 1)
     assert (cell["state"], cell["reason"], cell["rows"], cell["errors"]) == ("failed", "no", 3, 1)
     assert cell["left_s"] < 30, "it was much quicker than estimated"
+    assert (measured["event"], measured["left_s"]) == ("measured", 0)
     assert said["text"] == "a word"
-    assert (verdict["headline"], verdict["left_s"]) == (["Take a."], 0)
+    assert (verdict["headline"], verdict["repeats"]) == (["Take a."], 2)
 
 
 def test_a_reader_that_goes_away_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

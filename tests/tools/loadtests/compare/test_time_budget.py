@@ -34,7 +34,11 @@ def test_repeats_go_before_durations_and_few_minutes_give_no_verdict() -> None:
     assert divide(60, fixed, 2).scenarios["batches"].arguments == fixed["batches"].arguments
 
 
-def test_no_repeat_is_begun_for_which_the_time_would_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("minutes", "repeats"), [(2, 3), (1, 3), (0.5, 2), (3, 4)])
+def test_no_repeat_is_begun_for_which_the_time_would_not_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: float, repeats: int
+) -> None:
+    """But for those that a verdict needs there is half as much again, and a minute."""
     clock = [0.0]
     monkeypatch.setattr(running.time, "monotonic", lambda: clock[0])
     played = []
@@ -44,11 +48,12 @@ def test_no_repeat_is_begun_for_which_the_time_would_not_do(tmp_path: Path, monk
         clock[0] += 20
 
     monkeypatch.setattr(running.Run, "_run_target", play)
-    plan = Plan(5, MIXED, stores=("a=local", "b=local"), minutes=2)
+    plan = Plan(5, MIXED, stores=("a=local", "b=local"), minutes=minutes)
     run = running.start_run(tmp_path / "run", plan, KEYS, Said())
     run.go()
-    assert played == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("a", 3), ("b", 3)]
-    assert (run.meta["state"], run.meta["plan"]["repeats"]) == ("complete", 3)
+    assert played[:6] == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("a", 3), ("b", 3)][: 2 * repeats]
+    assert len(played) == 2 * repeats
+    assert (run.meta["state"], run.meta["plan"]["repeats"]) == ("complete", repeats)
 
 
 def test_a_run_that_takes_far_too_long_is_partial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
