@@ -43,7 +43,8 @@ def console_policy(endpoint: str) -> str:
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
         f"img-src 'self' blob: data: {endpoint}; media-src blob: {endpoint}; connect-src 'self' {endpoint}; "
-        f"frame-src blob: {endpoint}; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+        f"frame-src 'self' blob: {endpoint}; worker-src 'self'; manifest-src 'self'; base-uri 'none'; "
+        "form-action 'none'; "
         "frame-ancestors 'none'"
     )
 

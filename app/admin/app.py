@@ -25,6 +25,9 @@ from sluice_s3.app.admin.console_files import ConsoleFiles, make_router
 from sluice_s3.app.admin.error_answers import add_error_answers
 from sluice_s3.app.admin.lifecycle import routes as lifecycle
 from sluice_s3.app.admin.live import LiveStreams
+from sluice_s3.app.admin.load_tests import routes as load_tests
+from sluice_s3.app.admin.load_tests.runner import LoadTests
+from sluice_s3.app.admin.load_tests.traffic import Traffic
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
 from sluice_s3.app.admin.operations import routes as operations
 from sluice_s3.app.admin.operations.request_watch import Tail
@@ -138,6 +141,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     app.state.key_uses = KeyUses(index, Regions(settings.region).default)
     app.state.live = LiveStreams()
     app.state.monitoring = Monitoring(store, settings, context)
+    app.state.load_tests = LoadTests(settings, Traffic(context.counters.render))
     app.state.s3_listener = context.addresses()[S3_LISTENER]
     app.state.bucket_counts = BucketCounts(index)
     app.state.tests_sent = {}
@@ -151,6 +155,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         buckets,
         identities,
         lifecycle,
+        load_tests,
         notifications,
         operations,
         overview,
@@ -194,6 +199,8 @@ async def _run_stores(
     await breakers.start(await index.identities())
     monitoring: Monitoring = app.state.monitoring
     await monitoring.start()
+    load_tests: LoadTests = app.state.load_tests
+    load_tests.start()
     try:
         yield
     finally:
@@ -201,6 +208,7 @@ async def _run_stores(
         await asyncio.gather(noting, return_exceptions=True)
         await operations.close(app)
         await monitoring.stop()
+        await load_tests.close()
         await usage.close()
         await app.state.bucket_counts.close()
         await breakers.stop()

@@ -25,6 +25,7 @@ from sluice_s3.app.private_files import check_given, default_runtime_base
 from sluice_s3.app.settings.console import ConsoleSettings
 from sluice_s3.app.settings.features import FeatureSettings, names_in
 from sluice_s3.app.settings.limits import LimitSettings
+from sluice_s3.app.settings.load_tests import LoadTestSettings
 from sluice_s3.app.settings.minio import read_minio
 from sluice_s3.app.settings.stores import StoreDefaults, StoreName, StoreSettings, fill_missing
 
@@ -65,7 +66,7 @@ class ConfigError(Exception):
     """The settings file cannot be used; the message has the reason for the operator."""
 
 
-class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings):
+class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings, LoadTestSettings):
     """All settings of the operator. Sizes are bytes and times are seconds."""
 
     # An empty variable counts as missing: compose files and the like cannot omit one.
@@ -247,6 +248,8 @@ class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings):
         paths = [store.path for store in self.named_stores.values() if store.path is not None]
         if len({path.absolute() for path in paths}) < len(paths):
             raise ValueError("stores: two have the same path")
+        if both := self.named_stores.keys() & self.named_bench_targets.keys():
+            raise ValueError(f"bench_targets: {min(both)} is the name of a store")
         if self.index is None and self.named_stores[self.first_store].driver != "local":
             raise ValueError("index: must be given, because the default store is not on a local disk")
         return self
