@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, cast
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from sluice_s3.app.admin.live import LiveResponse, render_event
@@ -62,7 +62,7 @@ def _wanted(
 
 @router.get(
     "/live/requests",
-    response_class=LiveResponse,
+    response_class=Response,
     responses={200: {"model": LiveRequests, "description": "Events `requests`, as `text/event-stream`."}},
 )
 async def live_requests(
