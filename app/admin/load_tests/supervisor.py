@@ -1,6 +1,6 @@
 """Runs one load test: a process of its own between the admin listener and `sluice bench`.
 
-It outlives whoever started it for as long as it takes to leave nothing behind: no process, no mount, no file on a
+It outlives who started it for as long as it takes to leave nothing behind: no process, no mount, no file on a
 store. It imports only the standard library, so that it starts quickly.
 """
 
@@ -135,7 +135,7 @@ def _locked(path: str) -> Iterator[int | None]:
 
 
 def kill_marked(run: str) -> None:
-    """Kill all processes of a run, whoever their parents are."""
+    """Kill all processes of a run, also those that lost their parents."""
     deadline = time.monotonic() + KILL_SECONDS
     while (found := list(_marked(run))) and time.monotonic() < deadline:
         for pid in found:

@@ -1,4 +1,4 @@
-"""How many requests the server answers: whoever sends them would disturb a load test, and be disturbed."""
+"""How many requests the server answers: those who send them disturb a load test, and are disturbed."""
 
 from __future__ import annotations
 
