@@ -46,7 +46,7 @@ class BucketCounts:
         self._task: asyncio.Task[None] | None = None
 
     async def find(self, buckets: Sequence[Bucket], wait: float = WAIT_SECONDS) -> dict[int, Counted]:
-        """Return the last counts by the buckets' ids; those that are old or missing are counted anew.
+        """Return the last counts by the buckets' ids; those that are old or missing are counted again.
 
         It waits at most `wait` seconds for them: what takes longer is there the next time.
         """

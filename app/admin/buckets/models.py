@@ -113,13 +113,13 @@ class MoveOut(BaseModel):
     stuck: int = Field(0, description="Blobs that cannot be read and stay where they are.")
 
 
-class TestIn(Given):
+class TargetIn(Given):
     """Which target is to get a test message."""
 
     target: str = Field(max_length=255)
 
 
-class TestOut(BaseModel):
+class QueuedOut(BaseModel):
     """A test message that waits to be sent."""
 
     queued: int = Field(description="Milliseconds since the epoch; a delivery after it is that of the test or later.")
@@ -152,3 +152,4 @@ class PolicyOut(BaseModel):
 
     problem: str = Field(description="Empty where it would be accepted.")
     public: bool = Field(description="It lets everybody in.")
+    locks_out: bool = Field(False, description="The caller's session could not change it any more.")

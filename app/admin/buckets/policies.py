@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
+import orjson
 from fastapi import APIRouter, Depends, Request
 
 from sluice_s3.app.access import policy, policy_principals
-from sluice_s3.app.access.bucket_access import access_of
+from sluice_s3.app.access.account import account_number, caller_of
+from sluice_s3.app.access.bucket_access import POLICY, access_of
 from sluice_s3.app.access.policy import Malformed
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
+from sluice_s3.app.access.principal import Principal
 from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.buckets.models import PolicyIn, PolicyOut
 from sluice_s3.app.admin.buckets.rights import BucketRights, find_bucket
@@ -37,4 +41,19 @@ async def check_policy(
     except Malformed as error:
         return PolicyOut(problem=str(error), public=False)
     public = policy.is_public(parsed)
-    return PolicyOut(problem=BLOCKED if public and access_of(bucket).block.block_policy else "", public=public)
+    problem = BLOCKED if public and access_of(bucket).block.block_policy else ""
+    settings = {**orjson.loads(bucket.settings or "{}"), POLICY: body.policy}
+    after = bucket._replace(settings=orjson.dumps(settings).decode())
+    kept = BucketRights(replace(caller, principal=_session_of(caller)), request).may("s3:PutBucketPolicy", after)
+    return PolicyOut(problem=problem, public=public, locks_out=not kept)
+
+
+def _session_of(caller: Caller) -> Principal:
+    """Return the principal of the caller's requests to S3: for an account itself, a session of it.
+
+    Only the account's own keys cannot be locked out, and the console has none.
+    """
+    if caller.principal is not None:
+        return caller.principal
+    account = caller_of(caller.account_id)
+    return Principal(account, None, (), account.arn, account_number(caller.account_id), "", "Account", 0)

@@ -302,6 +302,12 @@ async def test_a_policy_is_checked_before_it_is_put(settings: Settings, console:
     stranger = {**_policy("full")["Statement"][0], "Principal": {"AWS": "arn:aws:iam::123456789012:user/none"}}
     assert (await check("full", {**EVERYBODY, "Statement": [stranger]}))[0].startswith("Invalid principal in policy")
     path = "/api/v1/buckets/full/policy-check"
+    everything = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::full"}
+    for transport, locks_out in (("false", True), ("true", False)):
+        denied = {**everything, "Condition": {"Bool": {"aws:SecureTransport": transport}}}
+        text = orjson.dumps({**EVERYBODY, "Statement": [denied]}).decode()
+        answer = (await console.client.post(path, json={"policy": text})).json()
+        assert (answer["problem"], answer["locks_out"]) == ("", locks_out)
     assert (await console.client.post(path, json={"policy": " " * 65_537})).status_code == 422
     console.become(allow("s3:ListBucket"))
     assert (await console.client.post(path, json={"policy": "{}"})).status_code == 403
