@@ -18,7 +18,6 @@ logger = logging.getLogger("sluice.admin")
 
 API = "/api/v1/"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGN_IN = "/api/v1/session"
 CHANGES_NOTHING = (
     "/api/v1/signatures",
     "/api/v1/simulations",
@@ -106,15 +105,15 @@ class AuditChanges:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 if not trail.written:  # before the answer, so that who has it finds the event
-                    await self._note(trail, path, status)
+                    await self._note(trail, status)
             await send(message)
 
         with audited(trail):
             await self._app(scope, receive, watched)
 
-    async def _note(self, trail: RequestTrail, path: str, status: int) -> None:
-        if status == TOO_MANY or (path != SIGN_IN and trail.is_unknown):
-            return  # anybody could fill the log with these
+    async def _note(self, trail: RequestTrail, status: int) -> None:
+        if status == TOO_MANY or (trail.is_unknown and not trail.access_key):
+            return  # anybody could fill the log with these: only attempts to sign in are counted
         if trail.is_of_iam and not trail.action:
             return  # it only reads
         outcome = SUCCESS if status < 400 else DENIED.get(status, str(status))

@@ -67,7 +67,9 @@ class ConsoleSite:
         if HTML not in request.headers.get("accept", ""):
             return None
         origin = self._url or self._reachable(request)
-        return Response(302, [(b"location", f"{origin}{PAGE}".encode())]) if origin else None
+        if not origin:
+            return None
+        return Response(302, [(b"location", f"{origin}{PAGE}".encode()), (b"cache-control", b"no-store")])
 
     def _reachable(self, request: S3Request) -> str:
         """Return the console's origin for a client who reaches it at the address that it asked for."""

@@ -44,6 +44,16 @@ async def test_changes_by_a_session_and_by_the_token(site: Console) -> None:
     assert made.json()["secret_key"] not in orjson.dumps(account).decode()
 
 
+async def test_nobody_fills_the_log(site: Console) -> None:
+    """What is refused before a key is looked at is not noted: nothing slows it down."""
+    foreign, body = site.browser(), {"access_key": ROOT.access, "secret_key": "wrong-secret"}
+    for _ in range(3):
+        await foreign.post("/api/v1/session", json=body, headers={"origin": "http://evil.test"})
+        await foreign.post("/api/v1/session", json={})
+        await foreign.post("/api/v1/accounts", json={})
+    assert [one["action"] for one in await events(site)] == ["sluice:SignIn"], "of who asks"
+
+
 async def test_sign_in_that_fails_tells_a_known_key_alone(site: Console) -> None:
     for key in (ROOT.access, "a-secret-in-the-wrong-field"):
         body = {"access_key": key, "secret_key": "wrong-wrong-wrong"}
