@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from sluice_s3.app.server.processes import worker
+from sluice_s3.app.server.processes.listen import S3, write_addresses
 from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS, WorkerSpec, run_worker
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
@@ -27,8 +28,9 @@ from sluice_s3.app.startup import prepare
 APP = "sluice_s3.app.main:create_app"
 
 
-def _create_shared_files(settings: Settings) -> None:
+def _create_shared_files(settings: Settings, port: int) -> None:
     """Create the files that the launcher shares with its processes, for one process."""
+    write_addresses(settings.run_dir, {S3: f"http://127.0.0.1:{port}"})
     Counters(settings.run_dir / COUNTERS, 1, create=True)
     OldestRequests(settings.run_dir / OLDEST, 1, create=True)
     QuotaLedger(settings.run_dir / QUOTAS, 1, create=True)
@@ -47,7 +49,7 @@ def serve(data: Path, report: int, parent: int) -> None:
     }
     os.write(report, json.dumps(found).encode() + b"\n")
     prepare(settings)
-    _create_shared_files(settings)
+    _create_shared_files(settings, port)
     spec = WorkerSpec(
         settings=settings,
         target=APP,

@@ -83,7 +83,11 @@ async def check_certificate(sources: Sources) -> list[Finding]:
     title = f"The TLS certificate {'ended' if left < 0 else 'ends'} on {day}"
     severity: Severity = "error" if left < LAST_CERTIFICATE_DAYS else "warning"
     advice = "Replace the file of the certificate, then restart the processes one by one."
-    return [Finding(kind="certificate", severity=severity, title=title, advice=advice, command="kill -HUP LAUNCHER")]
+    return [
+        Finding(
+            kind="certificate", severity=severity, title=title, advice=advice, command="kill -HUP PID-OF-SLUICE-SERVE"
+        )
+    ]
 
 
 async def check_interpreter(sources: Sources) -> list[Finding]:
@@ -147,7 +151,7 @@ async def check_deaths(sources: Sources) -> list[Finding]:
         f"The last one was {last.process} ({last.reason}); another took its place. The log before it says why; signal "
         "9 without a line there often means that memory ran out."
     )
-    command = "journalctl -u sluice --since -1d"
+    command = "journalctl -u sluice --since=-1d"
     return [
         Finding(
             kind="deaths",

@@ -55,7 +55,7 @@ def _check_condition(store: StoreHealthOut) -> Iterator[Finding]:
             subject=store.name,
             title=title.format(name=store.name) + seen,
             advice=advice,
-            command=f"sluice probe --store {store.name}" if breaker.condition in ("down", "failing") else None,
+            command="sluice status" if breaker.condition in ("down", "failing") else None,
             link=link,
             since=breaker.since,
         )
@@ -87,7 +87,7 @@ def _check_space(name: str, space: SpaceOut, min_free: int) -> Iterator[Finding]
             subject=name,
             title=f"{name} has {share:.1%} of its {what} left",
             advice="Delete what is not needed, move a bucket to another store, or give it more space.",
-            command="sluice buckets move BUCKET STORE",
+            command="sluice bucket move BUCKET STORE",
             link=f"stores?store={name}",
         )
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from sluice_s3.app.admin.overview import checks
+from sluice_s3.app.admin.overview import checks, store_checks
 from sluice_s3.app.admin.overview.checks import Sources
 from sluice_s3.app.admin.overview.store_checks import check_store
 from sluice_s3.app.admin.people.idle_keys import KeyNeedingAttention
@@ -27,9 +29,11 @@ from sluice_s3.app.admin.store_health.models import (
     StoreHealthOut,
 )
 from sluice_s3.app.admin.store_health.timed_part import Part
+from sluice_s3.app.cli.main import cli
 from sluice_s3.app.server.processes.deaths import Death
 from sluice_s3.app.settings import Settings
 
+MODULES = (checks.__file__, store_checks.__file__)
 NOW_MS = round(time.time() * 1000)
 
 
@@ -195,3 +199,13 @@ def test_what_a_store_needs(kind: str, severity: str, change: dict[str, dict[str
 
 def test_the_limit_of_a_store_counts_as_its_end() -> None:
     assert [one.kind for one in check_store(whole_store(), 450)] == ["store-space"]
+
+
+def test_commands_exist() -> None:
+    """What a finding tells to run is a command of this version."""
+    told = set(re.findall(r'command="sluice ([a-z ]+)', "".join(Path(one).read_text() for one in MODULES)))
+    assert len(told) >= 3
+    for command in told:
+        found: Any = typer.main.get_command(cli)
+        for word in command.split():
+            found = found.commands[word]

@@ -59,8 +59,13 @@ export function Chart({ title, data, lines, format, steps, summary }) {
         ${lines.map((line) => html`<span class="row small key" key=${line.label}><i class="swatch" style=${{ background: `var(--${line.color})` }}></i>${line.label}</span>`)}
       </figcaption>
       <div class="plot" ref=${root} role="img" aria-label=${`${title}. ${summary}`}></div>
+      ${isEmpty(data) && html`<p class="nothing small quiet">No requests in the last 15 minutes</p>`}
       ${failed && html`<p class="small quiet">The chart cannot be drawn: its library was not loaded. Load the page again.</p>`}
     </figure>`;
+}
+
+function isEmpty(data) {
+  return data.slice(1).every((values) => values.every((value) => value === null));
 }
 
 function options({ UPlot, root, lines, format, steps }) {

@@ -8,12 +8,12 @@ const CALLS = [
   { name: "sync", place: 2, color: "c1", title: "Writing 4 KiB and syncing them" },
 ];
 
-/** How long a small read and a small sync take, as lines of the last 15 minutes. */
-export function Latency({ latency }) {
+/** How long a small read and a small sync take, as lines of the last 15 minutes. `down`: the card says already that nothing answers. */
+export function Latency({ latency, down }) {
   return html`
     <div class="latency">
       ${CALLS.map((call) => html`<${Call} key=${call.name} call=${call} points=${latency.points.map((point) => [point[0], point[call.place]])} />`)}
-      ${latency.silent_since !== null && html`<p class="note warn small" role="status">It does not answer since <${Time} value=${latency.silent_since} />.</p>`}
+      ${latency.silent_since !== null && !down && html`<p class="note warn small" role="status">It does not answer since <${Time} value=${latency.silent_since} />.</p>`}
     </div>`;
 }
 

@@ -28,8 +28,8 @@ export function StoreCard({ store, open }) {
         ${store.scrub.value?.damaged > 0 && html`<${Badge} kind="bad">${formatPlural(store.scrub.value.damaged, "damaged body", "damaged bodies")}<//>`}
       </header>
       <p class="small quiet">${describe(store)}</p>
-      ${breaker.reason && html`<p class="note bad small" role="status">${breaker.reason}${breaker.since && html`, since <${Time} value=${breaker.since} />`}</p>`}
-      <div class="vitals"><${Space} store=${store} /><${Latency} latency=${store.latency} /></div>
+      ${breaker.reason && html`<p class="note bad small" role="status">Reason: ${breaker.reason}${breaker.since && html` (since <${Time} value=${breaker.since} />)`}</p>`}
+      <div class="vitals"><div class="stack tight"><${Space} store=${store} /></div><${Latency} latency=${store.latency} down=${breaker.condition === "down"} /></div>
       <details open=${open}>
         <summary onClick=${toggle}>Details of ${store.name}</summary>
         ${open && html`<${Details} store=${store} />`}
