@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -63,3 +64,41 @@ def test_the_s3_listener_takes_no_cookie_and_sets_none(context: BrowserContext, 
     assert answer.status == 403
     assert "set-cookie" not in answer.headers
     assert httpx.get(f"{gateway.endpoint}/{bucket}").status_code == 403
+
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>alert(1)</script></svg>'
+OBJECTS = {
+    f"{HOSTILE}.html": ("text/html", b"<script>alert(1)</script>"),
+    '"><svg onload=alert(1)>.svg': ("image/svg+xml", SVG),
+    "javascript:alert(1).csv": ("text/csv", f'a,b\n"=1+1",{HOSTILE}\n'.encode()),
+    "'-alert(1)-'.json": ("application/json", b'{"a": "<script>alert(1)"}'),
+    "{{alert(1)}}${alert(1)}.txt": ("text/plain", HOSTILE.encode()),
+}
+
+
+def test_names_contents_and_metadata_are_text(context: BrowserContext, s3: Any, bucket: str) -> None:
+    """What others store cannot run in the console's page: lists, previews, properties, versions, settings."""
+    for name, (kind, body) in OBJECTS.items():
+        told = {"ContentType": kind, "ContentDisposition": HOSTILE, "Metadata": {"note": HOSTILE}}
+        s3.put_object(Bucket=bucket, Key=name, Body=body, **told)
+    s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "javascript:alert", "Value": "a=b:c/d"}]})
+    page, alarms = context.new_page(), []
+    page.on("dialog", lambda dialog: (alarms.append(dialog.message), dialog.dismiss()))
+    page.on("console", lambda message: alarms.append(message.text) if "Content Security" in message.text else None)
+    base = f"/console/buckets/{bucket}"
+    page.goto(f"{base}/objects")
+    for name in OBJECTS:
+        page.get_by_text(name).first.wait_for()
+    for name in OBJECTS:
+        page.goto(f"{base}/objects?{urlencode({'key': name})}")
+        page.get_by_role("tab", name="Preview").wait_for()
+        page.wait_for_load_state("networkidle")
+        page.get_by_role("tab", name="Properties").click()
+        page.get_by_text(HOSTILE).first.wait_for()
+        assert page.locator("main [onerror], main [onload], dialog [onerror], dialog [onload]").count() == 0
+    for path in ("versions", "settings"):
+        page.goto(f"{base}/{path}")
+        page.wait_for_load_state("networkidle")
+        assert page.locator("[onerror], [onload]").count() == 0
+    assert alarms == []
