@@ -5,6 +5,7 @@ The job acts on this selection, and a preview shows it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.lifecycle.evaluator import DueAction, LifecycleEvaluator, LifecycleVersion, Rules
 
 UPLOADS_PER_PAGE = 1000
+VERSIONS_AT_ONCE = 50
+"""Versions that are judged while nothing else runs."""
 
 
 class DuePage(NamedTuple):
@@ -64,7 +67,9 @@ class LifecycleSelection:
             rows, position = await self._index.lifecycle_page(self._bucket.id, position, end, tags=self._headers)
             versions = [LifecycleVersion(*row) for row in rows]
             due: list[DueAction] = []
-            for version in versions:
+            for number, version in enumerate(versions):
+                if number % VERSIONS_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # there may be a thousand rules
                 newest, marker = version.state in (CURRENT, MARKER), version.state in (MARKER, OLD_MARKER)
                 due += judge.take(version, newest=newest, marker=marker)
             if position is None:

@@ -10,8 +10,7 @@ import { formatCount, formatPlural } from "../../format.js";
 import { useResource } from "../../resource.js";
 
 const KINDS = {
-  expire: ["expire", "bad"], noncurrent: ["noncurrent versions go", "bad"], marker: ["lone delete markers go", "warn"],
-  upload: ["unfinished uploads are aborted", "warn"], transition: ["move to", "accent"], "noncurrent-transition": ["noncurrent versions move to", "accent"],
+  expire: "bad", noncurrent: "bad", marker: "warn", upload: "warn", transition: "accent", "noncurrent-transition": "accent",
 };
 const AHEAD = [[0, "the next run"], [1, "a day later"], [7, "a week later"], [30, "30 days later"], [90, "90 days later"], [365, "a year later"]];
 
@@ -60,14 +59,12 @@ function Rule({ rule, permanent }) {
 }
 
 function Due({ due, permanent }) {
-  const [words, kind] = KINDS[due.kind];
   const hidden = due.kind === "expire" && !permanent;
   const [shown, setShown] = useState(false);
   return html`
     <div class="row">
-      <${Badge} kind=${hidden ? "warn" : kind}>${formatCount(due.count)}<//>
-      <span class="grow">${due.kind === "expire" && (hidden ? "objects are hidden behind a delete marker" : "objects are deleted for good")}
-        ${due.kind !== "expire" && words} ${due.storage_class}${due.bytes !== null && html`, <${Bytes} value=${due.bytes} />`}</span>
+      <${Badge} kind=${hidden ? "warn" : KINDS[due.kind]}>${formatCount(due.count)}<//>
+      <span class="grow">${describe(due, hidden)}${due.bytes !== null && html`, <${Bytes} value=${due.bytes} />`}</span>
       <${Button} aria-expanded=${String(shown)} onClick=${() => setShown(!shown)}>${shown ? "Hide keys" : "Show keys"}<//>
     </div>
     ${shown && html`<div class="scroll"><table>
@@ -76,4 +73,15 @@ function Due({ due, permanent }) {
       <tbody>${due.keys.map((one) => html`<tr key=${one.key + one.version_id}><td>${one.key}</td><td class="wide-only mono small">${one.version_id}</td>
         <td class="number"><${Bytes} value=${one.size} /></td></tr>`)}</tbody></table></div>
       ${due.count > due.keys.length && html`<p class="quiet small">The first ${due.keys.length} of ${formatCount(due.count)}.</p>`}`}`;
+}
+
+function describe(due, hidden) {
+  const one = due.count === 1;
+  if (due.kind === "expire" && hidden) return one ? "object is hidden behind a delete marker" : "objects are hidden behind delete markers";
+  if (due.kind === "expire") return one ? "object is deleted for good" : "objects are deleted for good";
+  if (due.kind === "noncurrent") return one ? "noncurrent version is deleted for good" : "noncurrent versions are deleted for good";
+  if (due.kind === "marker") return one ? "delete marker without versions goes" : "delete markers without versions go";
+  if (due.kind === "upload") return one ? "unfinished upload is aborted" : "unfinished uploads are aborted";
+  const what = due.kind === "transition" ? "object" : "noncurrent version";
+  return `${what}${one ? " moves" : "s move"} to ${due.storage_class}`;
 }

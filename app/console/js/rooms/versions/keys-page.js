@@ -35,8 +35,9 @@ export function KeysPage({ bucket, prefix }) {
   return html`
     <${Page} title="Versions" crumbs=${crumbs} actions=${html`<${Button} href=${folderPath(bucket, prefix)} icon="folder">Objects<//>`}>
       <div class="stack">
+        <p class="quiet">Keys with all that is kept of them. Those that were deleted are listed too, and can be brought back.</p>
         <form class="prefix-form" onSubmit=${go}>
-          <${Field} label="Prefix" hint="Keys that begin so. Deleted ones are listed too.">
+          <${Field} label="Prefix">
             ${(control) => html`<input ...${control} value=${typed} spellcheck=${false} autocapitalize="none" onInput=${(event) => setTyped(event.target.value)} />`}<//>
           <${Button} type="submit">Show<//>
           ${prefix && html`<${Button} icon="up" href=${keysPath(bucket, parentOf(prefix))}>Up<//>`}

@@ -14,6 +14,7 @@ import { VersionDetails } from "./version-details.js";
 import { VersionLine } from "./version-line.js";
 
 const LINE_PX = 56;
+const MAX_SEARCHED = 20_000;
 
 /** Shows the versions of the key `name`; `chosen` is the id of the one in detail, none: the newest. */
 export function TimelinePage({ bucket, name, chosen }) {
@@ -24,12 +25,19 @@ export function TimelinePage({ bucket, name, chosen }) {
   const [compared, setCompared] = useState([]);
   const [comparing, setComparing] = useState(false);
   const versions = pages.items;
-  const current = versions.find((one) => one.id === chosen) ?? versions[0];
+  const found = versions.find((one) => one.id === chosen);
+  const current = found ?? versions[0];
   const choose = (version) => navigate(timelinePath(bucket, name, version.id), { replace: true });
   const toggle = (version) => setCompared((before) => (
     before.includes(version.id) ? before.filter((id) => id !== version.id) : [...before, version.id].slice(-2)));
   const pair = useMemo(() => versions.filter((one) => compared.includes(one.id)).reverse(), [compared, versions]);
-  useEffect(() => setCompared([]), [name]);
+  useEffect(() => {
+    if (chosen && !found && versions.length < MAX_SEARCHED) pages.more(); // the address names an older one
+  }, [versions.length, pages.loading]);
+  const onChanged = ({ kept }) => {
+    if (!kept) navigate(timelinePath(bucket, name), { replace: true });
+    pages.reload();
+  };
   const position = versions.indexOf(current);
   const onKeyDown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
@@ -56,7 +64,7 @@ export function TimelinePage({ bucket, name, chosen }) {
           <${VirtualList} label=${`Versions of ${name}`} count=${versions.length} lineHeight=${LINE_PX} columns=${2} renderLine=${line}
             onNearEnd=${pages.more} onKeyDown=${onKeyDown} scrollTo=${position > 0 ? position : null} />
           <${VersionDetails} key=${current.id} bucket=${bucket} version=${current} previous=${versions[position + 1]}
-            onChanged=${pages.reload} onCompare=${(other) => { setCompared([other.id, current.id]); setComparing(true); }} />
+            onChanged=${onChanged} onCompare=${(other) => { setCompared([other.id, current.id]); setComparing(true); }} />
         </div>`}
       ${comparing && pair.length === 2 && html`<${CompareDialog} bucket=${bucket} versions=${pair} onClose=${() => setComparing(false)} />`}
     <//>`;

@@ -5,29 +5,29 @@ import { confirm } from "../../components/dialog.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { toast } from "../../components/toast.js";
 import { Badge, Bytes, Copy, Time } from "../../components/values.js";
-import { presign } from "../../s3.js";
 import { useAction, useResource } from "../../resource.js";
+import { downloadUrl, startDownload } from "../objects/actions.js";
 import { removeVersion, restoreVersion } from "./actions.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { LockDialog } from "./lock-dialog.js";
 import { isRetained, loadFacts } from "./version-facts.js";
 import { WhyDialog } from "./why-dialog.js";
 
-/** Shows a version; `previous` is the next older one. `onChanged()` after a change, `onCompare(other)` to compare. */
+/** Shows a version; `previous` is the next older one. `onChanged({ kept })` after a change of it, or of the list; `onCompare(other)` to compare. */
 export function VersionDetails({ bucket, version, previous, onChanged, onCompare }) {
   const facts = useResource((signal) => (version.marker ? Promise.resolve(null) : loadFacts(bucket, version, signal)), [version.id]);
   const [open, setOpen] = useState("");
   const [run, { busy, error }] = useAction((work) => work());
   const shared = { bucket, version, facts: facts.data, onClose: () => setOpen("") };
-  const changed = () => {
+  const close = (change) => {
     setOpen("");
     facts.reload();
-    onChanged();
+    onChanged(change);
   };
   const restore = () => run(async () => {
     await restoreVersion(bucket, version);
     toast("A copy of this version is on top now. The older versions stay.");
-    onChanged();
+    onChanged({ kept: false });
   });
   const removeMarker = () => run(async () => {
     const message = version.latest
@@ -35,13 +35,9 @@ export function VersionDetails({ bucket, version, previous, onChanged, onCompare
     if (!(await confirm({ title: "Remove the delete marker?", message, action: "Remove the marker" }))) return;
     await removeVersion(bucket, version);
     toast(version.latest ? "The object is back." : "The delete marker is gone.");
-    onChanged();
+    onChanged({ kept: false });
   });
-  const download = () => run(async () => {
-    const name = encodeURIComponent(version.key.split("/").pop()).replaceAll("'", "%27");
-    const query = { versionId: version.id, "response-content-disposition": `attachment; filename*=UTF-8''${name}` };
-    location.assign(await presign({ method: "GET", bucket, key: version.key, query, headers: {} }));
-  });
+  const download = () => run(async () => startDownload(await downloadUrl(bucket, version.key, version.id)));
   return html`
     <section class="card stack details" aria-label="The chosen version">
       <div class="row"><h2 class="grow">${version.marker ? "Delete marker" : "Version"}</h2>
@@ -58,8 +54,8 @@ export function VersionDetails({ bucket, version, previous, onChanged, onCompare
       </div>
       <${ErrorNote} error=${error} />
       ${!version.marker && html`<${Facts} facts=${facts} onLock=${() => setOpen("lock")} onWhy=${() => setOpen("why")} />`}
-      ${open === "delete" && html`<${DeleteDialog} ...${shared} onDone=${changed} onWhy=${() => setOpen("why")} />`}
-      ${open === "lock" && html`<${LockDialog} ...${shared} onDone=${changed} />`}
+      ${open === "delete" && html`<${DeleteDialog} ...${shared} onDone=${() => close({ kept: false })} onWhy=${() => setOpen("why")} />`}
+      ${open === "lock" && html`<${LockDialog} ...${shared} onDone=${() => close({ kept: true })} />`}
       ${open === "why" && html`<${WhyDialog} ...${shared} />`}
     </section>`;
 }

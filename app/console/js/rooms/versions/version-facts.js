@@ -9,8 +9,9 @@ const SHOWN = ["content-type", "cache-control", "content-disposition", "content-
 /** Loads a version's headers and lock, and its tags where they may be read (else null). */
 export async function loadFacts(bucket, version, signal) {
   const target = { bucket, key: version.key, signal };
-  const head = await callS3({ method: "HEAD", ...target, query: { versionId: version.id } });
-  const tags = await loadTags(target, version.id);
+  const [head, tags] = await Promise.all([
+    callS3({ method: "HEAD", ...target, query: { versionId: version.id } }), loadTags(target, version.id),
+  ]);
   return { ...readHead(head.headers), tags };
 }
 

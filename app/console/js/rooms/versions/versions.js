@@ -11,5 +11,6 @@ export default function Versions({ segments, query }) {
   const bucket = segments[0];
   const key = query.get("key");
   if (key) return html`<${TimelinePage} key=${key} bucket=${bucket} name=${key} chosen=${query.get("version") ?? ""} />`;
-  return html`<${KeysPage} bucket=${bucket} prefix=${query.get("prefix") ?? ""} />`;
+  const prefix = query.get("prefix") ?? "";
+  return html`<${KeysPage} key=${prefix} bucket=${bucket} prefix=${prefix} />`;
 }
