@@ -52,3 +52,15 @@ def test_a_draft_is_tried_without_being_stored(root_tab: Tab, s3: Any, bucket: s
     page.get_by_label("Policy", exact=True).fill('{"Version": "2012-10-17"}')
     page.get_by_role("button", name="Simulate").click()
     expect(page.get_by_text("The draft is no valid policy: Missing required field Statement")).to_be_visible()
+
+
+def test_the_editor_of_a_policy_asks_with_its_draft(root_tab: Tab, s3: Any, bucket: str) -> None:
+    """The answer is that of the text in the editor."""
+    deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
+    page = root_tab.open(f"/console/buckets/{bucket}/settings/policy")
+    page.get_by_label("Policy (JSON)").fill(json.dumps({"Version": "2012-10-17", "Statement": [deny]}))
+    page.get_by_role("button", name="Try what it allows").click()
+    page.get_by_label("Key").fill("a")
+    page.get_by_role("button", name="Simulate").click()
+    expect(page.get_by_text("Statement 1 of the bucket policy denies it.")).to_be_visible()
+    root_tab.check_accessibility()

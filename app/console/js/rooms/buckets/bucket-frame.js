@@ -9,7 +9,7 @@ const CRUMBS = [{ label: "Buckets", href: pathTo(["buckets"]) }];
 /** Returns the tabs of a bucket; `current`: objects, overview, versions or settings. */
 export function bucketTabs(name, current) {
   const tab = (label, ...rest) => ({ label, href: pathTo(["buckets", name, ...rest]), current: current === (rest[0] ?? "overview") });
-  return [tab("Objects", "objects"), tab("Overview"), tab("Settings", "settings")];
+  return [tab("Objects", "objects"), tab("Versions", "versions"), tab("Overview"), tab("Settings", "settings")];
 }
 
 /** Shows a page of a bucket. With `gone`, the page says that the bucket was deleted. */

@@ -1,14 +1,15 @@
 // The keys of a bucket with their versions: also those that a delete marker hides, which no other list shows.
 import { html, useState } from "../../ui.js";
+import { Button } from "../../components/button.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { Field } from "../../components/field.js";
 import { Icon } from "../../components/icon.js";
-import { Empty, Page } from "../../components/page.js";
+import { Empty } from "../../components/page.js";
 import { Badge, Bytes, Time } from "../../components/values.js";
 import { VirtualList } from "../../components/virtual-list.js";
 import { formatPlural } from "../../format.js";
-import { navigate, pathTo } from "../../router.js";
-import { Button } from "../../components/button.js";
+import { navigate } from "../../router.js";
+import { BucketFrame, isGone } from "../buckets/bucket-frame.js";
 import { loadPage } from "./list-versions.js";
 import { folderPath, keysPath, parentOf, timelinePath } from "./paths.js";
 import { usePages } from "./use-pages.js";
@@ -31,9 +32,8 @@ export function KeysPage({ bucket, prefix }) {
     event.preventDefault();
     navigate(keysPath(bucket, typed));
   };
-  const crumbs = [{ label: "Buckets", href: pathTo(["buckets"]) }, { label: bucket, href: pathTo(["buckets", bucket]) }];
   return html`
-    <${Page} title="Versions" crumbs=${crumbs} actions=${html`<${Button} href=${folderPath(bucket, prefix)} icon="folder">Objects<//>`}>
+    <${BucketFrame} name=${bucket} current="versions" gone=${isGone(pages.error)}>
       <div class="stack">
         <p class="quiet">Keys with all that is kept of them. Those that were deleted are listed too, and can be brought back.</p>
         <form class="prefix-form" onSubmit=${go}>

@@ -19,11 +19,11 @@ export function SettingPage({ kind, bucket }) {
   const textProblem = draft.mode === "text" ? xmlProblem(draft.text, kind.root) : null;
   const problems = draft.mode === "form" ? kind.problems?.(draft.value, bucket) ?? {} : {};
   const wrong = Boolean(textProblem) || Object.values(problems).some(Boolean);
+  const source = () => (draft.mode === "text" ? draft.text : kind.write(kind.tidy?.(draft.value) ?? draft.value));
   const save = async () => {
-    const source = draft.mode === "text" ? draft.text : kind.write(kind.tidy?.(draft.value) ?? draft.value);
     const question = kind.question?.(draft.value, loaded.value);
     if (question && !(await confirm(question))) return;
-    if (await setting.save(source)) toast(`${kind.title}: saved.`);
+    if (await setting.save(source())) toast(`${kind.title}: saved.`);
   };
   return html`
     <div class="setting stack">
@@ -37,7 +37,7 @@ export function SettingPage({ kind, bucket }) {
         : html`<${TextForm} kind=${kind} draft=${draft} problem=${textProblem} onInput=${(text) => setting.setDraft({ ...draft, text })} />`}
       <${ErrorNote} error=${setting.saveError} />
       <${Foot} kind=${kind} setting=${setting} dirty=${dirty} wrong=${wrong} save=${save} />
-      ${kind.After && html`<${kind.After} bucket=${bucket} loaded=${loaded} dirty=${dirty} />`}
+      ${kind.After && html`<${kind.After} bucket=${bucket} loaded=${loaded} dirty=${dirty} wrong=${wrong} draft=${draft} source=${source} />`}
     </div>`;
 }
 

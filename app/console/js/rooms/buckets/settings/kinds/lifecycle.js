@@ -2,6 +2,7 @@
 import { html } from "../../../../ui.js";
 import { formatPlural } from "../../../../format.js";
 import { Select } from "../inputs.js";
+import { LifecyclePreviewButton } from "./lifecycle-preview.js";
 import { LifecycleRules } from "./lifecycle-form.js";
 import { problemsOf } from "./lifecycle-problems.js";
 import { child, documentOf, flag, list, number, text } from "../shape.js";
@@ -70,4 +71,5 @@ export default {
   },
   loss: "Nothing is removed or moved by itself any more.",
   Form,
+  After: LifecyclePreviewButton,
 };

@@ -90,7 +90,7 @@ function useCheck(bucket, text, dirty) {
 function Simulator({ bucket, policy }) {
   const [Shown, setShown] = useState(null);
   const [error, setError] = useState(null);
-  const open = () => import("../../../policies/simulator.js").then((module) => setShown(() => module.Simulator), setError);
+  const open = () => import("../../../simulator/bucket-simulator.js").then((module) => setShown(() => module.BucketSimulator), setError);
   return html`
     <section class="stack" aria-label="Simulator">
       <${ErrorNote} error=${error} />
