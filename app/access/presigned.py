@@ -18,6 +18,8 @@ LONGEST_SECONDS = 7 * 24 * 3600
 ALGORITHM = "AWS4-HMAC-SHA256"
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
 PAYLOAD_HEADER = "x-amz-content-sha256"
+CLIENT_PARAMETER = "x-sluice-client"
+"""Parameter by which the admin process names the client, on a URL that it signed for itself with a console's session."""
 _SPACES = re.compile(r"[ \t]+")
 _DOTS = frozenset({".", ".."})
 

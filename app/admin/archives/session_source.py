@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 
-from sluice_s3.app.access.presigned import Signer, Target, presign
+from sluice_s3.app.access.presigned import CLIENT_PARAMETER, Signer, Target, presign
 from sluice_s3.app.admin.archives.s3_connection import S3Connection
 from sluice_s3.app.admin.archives.source import ObjectSource
 from sluice_s3.app.admin.sessions.guard import Caller
@@ -49,7 +49,8 @@ def loopback_url(
     listener, session = loopback_listener(request), caller.session.temporary
     signer = Signer(session.access_key, session.secret, session.token)
     region = FIRST if settings.region == "auto" else settings.region
-    url = presign(listener, region, signer, Target(method, bucket, key or "", query), SIGNATURE_SECONDS)
+    named = {**query, CLIENT_PARAMETER: caller.address}  # policies ask for the client's address, not for this process's
+    url = presign(listener, region, signer, Target(method, bucket, key or "", named), SIGNATURE_SECONDS)
     return url, settings.tls_cert if listener.startswith("https://") else None
 
 

@@ -27,6 +27,8 @@ SHARED_METHODS = frozenset({"GET", "HEAD", "PUT"})
 _SHARED_PARAMETER = re.compile(r"versionId|response-[a-z-]+")
 _NOT_SIGNED = re.compile(r"x-amz-(algorithm|credential|date|expires|signedheaders|signature|security-token)", re.I)
 """Parameters that signing adds."""
+_OWN = "x-sluice-"
+"""Prefix of parameters that S3 believes because no browser can have them signed."""
 _BROWSERS = frozenset(
     {"host", "cookie", "authorization", "connection", "transfer-encoding", "content-length", "expect"}
 )
@@ -51,8 +53,8 @@ class UnsignedRequest(Given):
     @field_validator("query")
     @classmethod
     def _check_query(cls, query: dict[str, str]) -> dict[str, str]:
-        if any(_NOT_SIGNED.fullmatch(name) for name in query):
-            raise ValueError("the parameters of the signature are added here")
+        if any(_NOT_SIGNED.fullmatch(name) or name.lower().startswith(_OWN) for name in query):
+            raise ValueError("the parameters of the signature, and those of the gateway itself, cannot be given")
         return query
 
     @field_validator("headers")

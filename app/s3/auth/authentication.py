@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from sluice_s3.app.access.presigned import CLIENT_PARAMETER
 from sluice_s3.app.access.principal import build_principal
-from sluice_s3.app.index.iam.rows import AccessKey
+from sluice_s3.app.index.iam.rows import AccessKey, sign_in_key
 from sluice_s3.app.s3.auth import session_tokens, signatures
 from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidRequest, SignatureDoesNotMatch
 from sluice_s3.app.s3.wire import metadata, query_parameters
@@ -44,6 +45,8 @@ def verify(request: S3Request, signature: signatures.RequestSignature, key: Acce
         raise InvalidAccessKeyId(AWSAccessKeyId=signature.access_key)
     if key.token or signature.token is not None:
         session_tokens.check(key, signature.token)
+        if CLIENT_PARAMETER in request.query and key.holder is not None and sign_in_key(key.holder.session) is not None:
+            request.client = request.query[CLIENT_PARAMETER]  # only this gateway has the secret of such a session
     request.signature = signature
     request.secret = key.secret
     request.payload = signature.payload

@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from sluice_s3.app.index.iam.rows import AccessKey
+from sluice_s3.app.access.presigned import CLIENT_PARAMETER, Signer, Target, presign
+from sluice_s3.app.index.iam.rows import AccessKey, Session
 from sluice_s3.app.s3.auth import authentication, signatures
 from sluice_s3.app.s3.errors import S3Error
 from sluice_s3.app.s3.wire import target
@@ -147,6 +148,8 @@ IMPOSSIBLE: list[dict[str, Any]] = [
     {"headers": {"x-a": "ä"}},
     {"query": {"X-Amz-Expires": "1"}},
     {"query": {"x-amz-signature": "1"}},
+    {"query": {"x-sluice-client": "127.0.0.1"}},
+    {"query": {"X-Sluice-Client": "127.0.0.1"}},
     {"headers": {f"x-{number}": "" for number in range(65)}},
     {"nothing": 1},
 ]
@@ -185,7 +188,30 @@ async def test_the_endpoint_is_the_settings_else_beside_the_console(settings: Se
     assert url.startswith("http://[::1]:9000/pail?")
 
 
-def test_a_signer_does_not_show_its_secret(tmp_path: Path) -> None:
-    from sluice_s3.app.access.presigned import Signer
+async def test_this_gateway_alone_names_the_client(site: Console) -> None:
+    """For what it asks of S3 itself, such as archives: conditions on the address hold for whom it asks."""
+    url = "http://localhost:9000"
+    one = Target("GET", "pail", "k", {CLIENT_PARAMETER: "10.0.0.9"})
+    browser = await site.sign_in()
+    (signed_url,) = await signed(browser, {"bucket": "pail"})
+    session = await key_of(site, signed_url)
+    first = await site.app.state.sessions.first_account()
+    of_sts = Session("ASIA" + "C" * 16, "s" * 20, "t", first, "", "", "[]", 0, 1 << 50)
+    await site.index.add_session(of_sts, 10)
+    own = await site.index.access_key(ROOT.access)
+    others = await site.index.access_key(of_sts.access_key)
+    assert own is not None
+    assert others is not None
+    for key, client in ((session, "10.0.0.9"), (own, "192.0.2.1"), (others, "192.0.2.1")):
+        signer = Signer(key.access_key, key.secret, key.token or None)
+        request = request_of(presign(url, "us-east-1", signer, one, 60))
+        request.client = "192.0.2.1"
+        verify(request, key)
+        assert request.client == client, key
+    added = request_of(f"{signed_url}&{CLIENT_PARAMETER}=10.0.0.9")
+    with pytest.raises(S3Error):
+        verify(added, session)
 
+
+def test_a_signer_does_not_show_its_secret(tmp_path: Path) -> None:
     assert ROOT.secret not in repr(Signer(ROOT.access, ROOT.secret, "token"))
