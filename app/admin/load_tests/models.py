@@ -110,6 +110,8 @@ class LoadTestOut(BaseModel):
 class LoadTestsOut(BaseModel):
     """The history, the newest first."""
 
+    installed: bool = Field(description="Whether load tests can be run; if not, `install` is the command that helps.")
+    install: str
     load_tests: list[LoadTestOut]
     bytes: int
     kept: int = Field(description="So many are kept; then the oldest is removed.")

@@ -14,7 +14,7 @@ from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.live import LiveResponse, render_event
 from sluice_s3.app.admin.load_tests.archive import stream_tar
 from sluice_s3.app.admin.load_tests.bench import INSTALL, BenchError, is_installed
-from sluice_s3.app.admin.load_tests.history import Note
+from sluice_s3.app.admin.load_tests.history import History, Note
 from sluice_s3.app.admin.load_tests.models import (
     ComparisonOut,
     LoadTestIn,
@@ -38,6 +38,7 @@ Runner = Annotated[Caller, Depends(require("sluice:RunLoadTest"))]
 REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 """The report holds its styles and plots; it may run nothing, load nothing, and knows no cookie."""
 MAX_COMPARISONS = 16
+POLL_SECONDS = 3.0
 
 
 def _load_tests(request: Request) -> LoadTests:
@@ -64,7 +65,7 @@ async def list_targets(request: Request, _: Reader) -> TargetsOut:
         install=INSTALL,
         targets=[target_out(target, places.get(name)) for name, target in targets.items()],
         running=own.running.state.id if own.running else None,
-        others_per_second=round(own.traffic.look(), 1),
+        others_per_second=round(await own.traffic.current(), 1),
     )
 
 
@@ -141,7 +142,13 @@ async def list_load_tests(request: Request, _: Reader) -> LoadTestsOut:
     """Return the load tests that are kept, the newest first."""
     history = _load_tests(request).history
     notes = await asyncio.to_thread(history.all)
-    return LoadTestsOut(load_tests=list(map(_out, notes)), bytes=sum(note.bytes for note in notes), kept=history.most)
+    return LoadTestsOut(
+        installed=is_installed(),
+        install=INSTALL,
+        load_tests=list(map(_out, notes)),
+        bytes=sum(note.bytes for note in notes),
+        kept=history.most,
+    )
 
 
 @router.get("/load-tests/{load_test}")
@@ -196,7 +203,9 @@ async def follow(request: Request, load_test: str, caller: Reader) -> Response:
     note = await _find(request, load_test)
     progress = _load_tests(request).progress
     mine = progress if progress is not None and progress.state.id == load_test else None
-    return LiveResponse.for_caller(request, caller, READ, _events(mine) if mine is not None else _ended(note))
+    return LiveResponse.for_caller(
+        request, caller, READ, _events(mine) if mine is not None else _poll(_load_tests(request).history, note)
+    )
 
 
 async def _events(progress: Progress) -> AsyncIterator[bytes]:
@@ -205,10 +214,19 @@ async def _events(progress: Progress) -> AsyncIterator[bytes]:
         yield render_event(state.model_dump_json().encode(), "progress")
 
 
-async def _ended(note: Note) -> AsyncIterator[bytes]:
-    """Yield the one event of a load test that this process does not run."""
-    state = ProgressOut(id=note.id, state=note.state, phase="ended", repeats=note.repeats, total=0, left=0)
-    yield render_event(state.model_dump_json().encode(), "progress")
+async def _poll(history: History, note: Note) -> AsyncIterator[bytes]:
+    """Yield the state of a load test that this process does not run: it ended, or does so after a restart."""
+    while True:
+        running = note.state == "running"
+        state = ProgressOut(
+            id=note.id, state=note.state, phase="ending" if running else "ended", repeats=note.repeats, total=0, left=0
+        )
+        yield render_event(state.model_dump_json().encode(), "progress")
+        if not running:
+            return
+        await asyncio.sleep(POLL_SECONDS)
+        found = await asyncio.to_thread(history.read, note.id)
+        note = found or note.model_copy(update={"state": "failed"})
 
 
 def _out(note: Note) -> LoadTestOut:

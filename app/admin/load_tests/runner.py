@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sluice_s3.app.admin.load_tests.bench import Bench, clean_environment, is_installed
+from sluice_s3.app.admin.load_tests.bench import FRESH_SECONDS, Bench, clean_environment, is_installed
 from sluice_s3.app.admin.load_tests.history import History, Note
 from sluice_s3.app.admin.load_tests.models import ComparisonOut, LoadTestIn, OthersOut, PreviewOut
 from sluice_s3.app.admin.load_tests.planning import bench_options, make_preview
@@ -78,12 +78,11 @@ class LoadTests:
             self._task.cancel()
         await asyncio.gather(*filter(None, (self._sweep, self._task)), return_exceptions=True)
 
-    async def preview(self, asked: LoadTestIn) -> PreviewOut:
-        """Return what a load test would do. Raises Refused, BenchError."""
+    async def preview(self, asked: LoadTestIn, max_age: float = FRESH_SECONDS) -> PreviewOut:
+        """Return what a load test would do, as of `max_age` seconds ago at most. Raises Refused, BenchError."""
         chosen = await self._chosen(asked)
-        found = await self.bench.preview(
-            _arguments(asked, chosen, {name: one.directory for name, one in chosen.items()})
-        )
+        places = {name: one.directory for name, one in chosen.items()}
+        found = await self.bench.preview(_arguments(asked, chosen, places), max_age)
         return make_preview(found, chosen)
 
     async def begin(self, asked: LoadTestIn, by: str) -> Note:
@@ -91,7 +90,7 @@ class LoadTests:
         async with self._starting:
             if self.running is not None:
                 raise Refused("A load test is running. Wait for its end, or cancel it.")
-            preview = await self.preview(asked)
+            preview = await self.preview(asked, 0)
             if preview.problems:
                 raise Refused(" ".join(preview.problems))
             await asyncio.to_thread(self.history.directory.mkdir, mode=0o700, parents=True, exist_ok=True)
@@ -134,7 +133,7 @@ class LoadTests:
         note = Note(
             id=run, state="running", started=int(time.time() * 1000), minutes=asked.minutes, targets=asked.targets,
             scenarios=asked.scenarios, repeats=preview.repeats, direct=asked.direct, durability=asked.durability, by=by,
-            others=OthersOut(before=round(self.traffic.look(), 1)), scratch=scratch,
+            others=OthersOut(before=round(await self.traffic.current(), 1)), scratch=scratch,
         )  # fmt: skip
         await asyncio.to_thread(self._prepare, note)
         options = ["--json", "--results", str(self.history.directory), "--name", run, "--directory", str(local)]
@@ -143,13 +142,15 @@ class LoadTests:
         self.progress = Progress(
             run, preview.repeats, preview.repeats * per_turn * len(asked.scenarios), preview.seconds
         )
-        self._process = await self._spawn(run, command, scratch)
+        self._process = await self._spawn(run, command, scratch, new=True)
         self._task = asyncio.create_task(self._follow(note, self.progress, self._process))
         return note
 
-    async def _spawn(self, run: str, command: list[str], scratch: list[str]) -> asyncio.subprocess.Process:
+    async def _spawn(
+        self, run: str, command: list[str], scratch: list[str], *, new: bool
+    ) -> asyncio.subprocess.Process:
         lock = str(self.history.lock)
-        job = Job(run, command, scratch, lock, os.getpid(), END_GRACE_SECONDS)
+        job = Job(run, command, scratch, lock, os.getpid(), END_GRACE_SECONDS, new)
         return await asyncio.create_subprocess_exec(
             *job.argv(), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT, env=clean_environment(), start_new_session=True, limit=MAX_LINE_BYTES,
@@ -224,7 +225,7 @@ class LoadTests:
 
     async def _sweep_one(self, note: Note) -> None:
         report = [*self.bench.command, "report", str(self.history.path(note.id))]
-        process = await self._spawn(note.id, report, note.scratch)
+        process = await self._spawn(note.id, report, note.scratch, new=False)
         try:
             await process.communicate()
         finally:

@@ -38,7 +38,7 @@ KILL_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Job:
-    """What is run. `scratch` are directories that are made before and removed after; `grace` is in seconds."""
+    """What is run. `scratch` are directories that are made before, if it is `new`, and removed after."""
 
     run: str
     command: Sequence[str]
@@ -46,7 +46,8 @@ class Job:
     lock: str
     parent: int
     grace: float = 60.0
-    """After a signal to end, what still runs is killed after so long."""
+    """After a signal to end, what still runs is killed after so many seconds."""
+    new: bool = True
 
     def argv(self) -> list[str]:
         """Return the command that runs this job."""
@@ -80,9 +81,8 @@ def supervise(job: Job) -> int:
 
 def _play(job: Job, lock: int, deadlines: list[float]) -> int:
     try:
-        for directory in job.scratch:
-            with suppress(FileExistsError):
-                os.mkdir(directory, 0o700)
+        for directory in job.scratch if job.new else ():
+            os.mkdir(directory, 0o700)  # one that is there is somebody else's
     except OSError as error:
         print(f"a scratch directory cannot be made: {error.strerror}", flush=True)
         return 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
 
+STALE_SECONDS = 20.0
+LOOK_SECONDS = 0.5
 _REQUESTS = re.compile(rb"^sluice_requests_total\{[^}]*\} (\d+)$", re.MULTILINE)
 
 
@@ -34,6 +37,13 @@ class Traffic:
             self.rate = max(0.0, (count - counted) / (now - before))
         self._looks = [(now, count)]
         return self.rate
+
+    async def current(self) -> float:
+        """Return requests a second of the last moments. It takes a moment when nobody has looked for a while."""
+        if not self._looks or self._now() - self._looks[-1][0] > STALE_SECONDS:
+            self.look(0)
+            await asyncio.sleep(LOOK_SECONDS)
+        return self.look(LOOK_SECONDS / 2)
 
 
 class Mean:

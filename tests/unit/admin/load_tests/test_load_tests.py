@@ -88,7 +88,7 @@ def left(settings: Settings) -> list[Path]:
     return [path for place in places if place.exists() for path in place.glob("sluice-load-test-*")]
 
 
-async def test_what_can_be_measured(root: httpx.AsyncClient) -> None:
+async def test_what_can_be_measured(root: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     found = (await root.get(f"{API}/targets")).json()
     kinds = {one["name"]: one["kind"] for one in found["targets"]}
     assert kinds == {"default": "store", "disk": "path", "gone": "path", "other": "endpoint"}
@@ -98,6 +98,14 @@ async def test_what_can_be_measured(root: httpx.AsyncClient) -> None:
     scenarios = (await root.get(f"{API}/scenarios")).json()
     assert [one["name"] for one in scenarios] == ["mixed", "sizes"]
     assert "file" not in scenarios[0]
+    for module in (runner, routes):
+        monkeypatch.setattr(module, "is_installed", lambda: False)
+    found = (await root.get(f"{API}/targets")).json()
+    assert (found["installed"], len(found["targets"])) == (False, 4)
+    assert (await root.get(f"{API}/scenarios")).json() == []
+    assert (await root.get(API)).json()["installed"] is False
+    answer = await root.post(API, json=ASKED)
+    assert (answer.status_code, answer.json()["detail"]) == (409, "Load tests are not installed here.")
 
 
 async def test_from_the_preview_to_the_report(root: httpx.AsyncClient, settings: Settings) -> None:
@@ -259,13 +267,3 @@ async def test_who_may_not(site: Console, root: httpx.AsyncClient) -> None:
     assert (await reader.post(f"{API}/preview", json=ASKED)).status_code == 403
     assert (await reader.post(f"{API}/{load_test}/cancel")).status_code == 403
     assert (await reader.delete(f"{API}/{load_test}")).status_code == 403
-
-
-async def test_without_the_extra(root: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (runner, routes):
-        monkeypatch.setattr(module, "is_installed", lambda: False)
-    found = (await root.get(f"{API}/targets")).json()
-    assert (found["installed"], len(found["targets"])) == (False, 4)
-    assert (await root.get(f"{API}/scenarios")).json() == []
-    answer = await root.post(API, json=ASKED)
-    assert (answer.status_code, answer.json()["detail"]) == (409, "Load tests are not installed here.")

@@ -15,10 +15,9 @@ import { NotInstalled, ROOM, scenarioLabel, StateBadge, titleOf } from "./words.
 /** Shows the history, or what a load test is for when there is none. */
 export function HistoryPage() {
   const history = useResource((signal) => callApi("GET", "load-tests", { signal }), []);
-  const targets = useResource((signal) => callApi("GET", "load-tests/targets", { signal }), []);
   const [chosen, setChosen] = useState([]);
   const { data } = history;
-  const installed = targets.data?.installed !== false;
+  const installed = data?.installed !== false;
   const toggle = (id) => setChosen((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before, id].slice(-2)));
   const actions = html`
     ${data?.load_tests.length > 1 && html`<${CompareButton} chosen=${chosen} />`}
@@ -27,7 +26,7 @@ export function HistoryPage() {
     <${Page} title="Load tests" actions=${actions}>
       <div class="stack">
         <${ErrorNote} error=${history.error} retry=${history.reload} />
-        ${!installed && html`<${NotInstalled} command=${targets.data.install} />`}
+        ${!installed && html`<${NotInstalled} command=${data.install} />`}
         ${data && (data.load_tests.length ? html`
           <${HistoryTable} rows=${data.load_tests} chosen=${chosen} toggle=${toggle} />
           <p class="quiet small">${formatPlural(data.load_tests.length, "load test")}, ${formatBytes(data.bytes)}. The newest ${data.kept} are

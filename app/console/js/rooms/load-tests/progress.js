@@ -29,6 +29,7 @@ export function Progress({ loadTest, onEnd }) {
   return html`
     <div class="stack">
       <${Now} state=${state} waiting=${connection === "waiting"} />
+      ${state.total === 0 && html`<p class="note">It runs on another gateway, or ends after a restart of this one.</p>`}
       <${Figures} live=${state.live} />
       <${Course} points=${points} targets=${loadTest.targets} seconds=${state.elapsed + state.left} />
       <${OthersNote} perSecond=${state.others_per_second} since="answers" />

@@ -14,7 +14,7 @@ export function Result({ loadTest }) {
         <section aria-label="Verdict" class="verdict">${headline.map((line) => html`<p key=${line}>${line}</p>`)}</section>`}
       <${Facts} loadTest=${loadTest} />
       <${OthersThen} others=${loadTest.others} />
-      ${report && html`<iframe class="report" title="Report of the load test" sandbox="allow-popups" src=${`/api/v1/load-tests/${id}/report`}></iframe>`}
+      ${report && html`<iframe class="report" title="Report of the load test" sandbox="" src=${`/api/v1/load-tests/${id}/report`}></iframe>`}
     </div>`;
 }
 
