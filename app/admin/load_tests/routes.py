@@ -30,6 +30,7 @@ from sluice_s3.app.admin.load_tests.progress import Progress
 from sluice_s3.app.admin.load_tests.runner import LoadTests, Refused
 from sluice_s3.app.admin.load_tests.targets import Target, arguments
 from sluice_s3.app.admin.sessions.guard import Caller, require
+from sluice_s3.app.index.engine.audit_trail import name_change
 
 router = APIRouter(tags=["load tests"], route_class=StrictRoute)
 READ = require("sluice:ListLoadTests")
@@ -93,7 +94,7 @@ async def list_scenarios(request: Request, _: Reader) -> list[ScenarioOut]:
 
 
 @router.get("/load-tests/comparison")
-async def compare(request: Request, _: Reader, a: str, b: str) -> ComparisonOut:
+async def compare_load_tests(request: Request, _: Reader, a: str, b: str) -> ComparisonOut:
     """Return how load test `b` differs from `a`, by target and use, and what exceeds the noise."""
     first, second = await _find(request, a), await _find(request, b)
     own, history = _load_tests(request), _load_tests(request).history
@@ -114,7 +115,7 @@ async def compare(request: Request, _: Reader, a: str, b: str) -> ComparisonOut:
 
 
 @router.post("/load-tests/preview")
-async def preview(request: Request, body: LoadTestIn, _: Runner) -> PreviewOut:
+async def preview_load_test(request: Request, body: LoadTestIn, _: Runner) -> PreviewOut:
     """Return what a load test would do: how long it takes, what it writes where, what speaks against it."""
     try:
         return await _load_tests(request).preview(body)
@@ -125,16 +126,18 @@ async def preview(request: Request, body: LoadTestIn, _: Runner) -> PreviewOut:
 
 
 @router.post("/load-tests", status_code=201)
-async def begin(request: Request, body: LoadTestIn, caller: Runner) -> LoadTestOut:
+async def run_load_test(request: Request, body: LoadTestIn, caller: Runner) -> LoadTestOut:
     """Start a load test; 409 while another one runs, or when it cannot be done."""
     try:
-        return _out(await _load_tests(request).begin(body, caller.arn))
+        note = await _load_tests(request).begin(body, caller.arn)
     except Refused as error:
         raise HTTPException(409, str(error)) from None
     except BenchError as error:
         raise HTTPException(502, f"The load test cannot be planned: {error}") from None
     except OSError as error:
         raise HTTPException(507, f"The load test cannot be noted: {error.strerror}.") from None
+    name_change("sluice:RunLoadTest", f"load-tests/{note.id} {','.join(note.targets)} {','.join(note.scenarios)}")
+    return _out(note)
 
 
 @router.get("/load-tests")
@@ -166,7 +169,7 @@ async def remove_load_test(request: Request, load_test: str, _: Runner) -> None:
 
 
 @router.post("/load-tests/{load_test}/cancel", status_code=202)
-async def cancel(request: Request, load_test: str, _: Runner) -> None:
+async def cancel_load_test(request: Request, load_test: str, _: Runner) -> None:
     """Ask a load test to end; it writes a report of what it has measured."""
     await _find(request, load_test)
     running = _load_tests(request).running

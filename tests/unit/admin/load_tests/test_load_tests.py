@@ -119,6 +119,8 @@ async def test_from_the_preview_to_the_report(root: httpx.AsyncClient, settings:
     assert found["bytes"] > 0
     assert "scratch" not in found
     assert left(settings) == []
+    events = (await root.get("/api/v1/audit-events", params={"action": "sluice:RunLoadTest"})).json()
+    assert [one["resource"] for one in events["events"]] == [f"load-tests/{load_test} default mixed"]
     report = await root.get(f"{API}/{load_test}/report")
     policy = report.headers["content-security-policy"]
     assert policy.startswith("sandbox; default-src 'none';"), "no script runs in it, and it has no origin"
