@@ -19,7 +19,7 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
 PAYLOAD_HEADER = "x-amz-content-sha256"
 CLIENT_PARAMETER = "x-sluice-client"
-"""Parameter by which the admin process names the client, on a URL that it signed for itself with a console's session."""
+"""Parameter by which the admin process names the client, on a URL that it signs for itself by a session's key."""
 _SPACES = re.compile(r"[ \t]+")
 _DOTS = frozenset({".", ".."})
 
