@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sluice_s3.app import __version__
+from sluice_s3.app.cli.audit import audit_command
 from sluice_s3.app.cli.backup import backup_command, restore_command
 from sluice_s3.app.cli.bench import bench
 from sluice_s3.app.cli.buckets import buckets
@@ -119,6 +120,7 @@ cli.command("recover")(recover_command)
 cli.command("restore")(restore_command)
 cli.command("scrub")(scrub_command)
 cli.command("share")(share_command)
+cli.command("audit")(audit_command)
 cli.command("status")(status_command)
 # what it does not know goes to the arguments, to be refused in one line
 cli.command("server", context_settings={"ignore_unknown_options": True})(server)

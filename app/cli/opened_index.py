@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
-
-from click import get_current_context
 
 from sluice_s3.app.cli.common import fail
 from sluice_s3.app.errors import DomainError, describe
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from sluice_s3.app.index.engine.audit_trail import AuditTrail
 
 T = TypeVar("T")
+GROUPS = frozenset({"bucket", "config", "index", "key", "user"})
+"""Commands with commands of their own."""
 
 
 def run_with_index(
@@ -46,13 +47,14 @@ def _trail() -> AuditTrail:
     """Return the trail of this command, for what it changes: its name, and the user who runs it."""
     from sluice_s3.app.index.engine.audit_trail import AuditTrail
 
-    context = get_current_context(silent=True)
-    command = context.command_path if context is not None else "sluice"
+    # a group of commands is followed by one; no other argument is told, it may be a secret
+    words = sys.argv[1:3] if sys.argv[1:2] and sys.argv[1] in GROUPS else sys.argv[1:2]
+    command = " ".join(word for word in words if word.replace("-", "").isalpha()) or "sluice"
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         user = str(os.getuid())
-    return AuditTrail("command", command.partition(" ")[2] or command, principal=f"command:{user}")
+    return AuditTrail("command", command, principal=f"command:{user}")
 
 
 @asynccontextmanager

@@ -141,8 +141,10 @@ class JobBoard:
                 await self._publish(name, state)
 
     async def _publish(self, name: str, state: JobState) -> None:
+        if not (state.began or state.paused or state.written):
+            return  # it has never done anything: most have not
         note = state.render(self._index.incarnation)
-        if note == state.written or not (state.began or state.paused or state.written):
+        if note == state.written:
             return
         old = orjson.loads(state.written or b"{}")
         urgent = state.urgent or orjson.loads(note)["state"] != old.get("state")

@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from sluice_s3.app.admin.sessions.guard import require
 from sluice_s3.app.index import Index
-from sluice_s3.app.index.audit.rows import AuditEvent, AuditFilter, Position
+from sluice_s3.app.index.audit.rows import AuditEvent, AuditFilter, Position, render_event
 
 router = APIRouter(tags=["operations"])
 
@@ -22,7 +22,9 @@ MAX_PAGE = 500
 MAX_PATTERN = 512
 EXPORTED_PAGE = 500
 _POSITION = re.compile(r"([0-9]{1,16})\.([0-9]{1,19})")
-Pattern = Annotated[str, Query(max_length=MAX_PATTERN, description="With `*` and `?`; case does not matter.")]
+Pattern = Annotated[
+    str, Query(max_length=MAX_PATTERN, description="With `*` and `?`; case does not matter. `!` before it: all others.")
+]
 
 
 class AuditEventOut(BaseModel):
@@ -53,14 +55,6 @@ class AuditPageOut(BaseModel):
 
     events: list[AuditEventOut]
     next: str | None = Field(description="`after` of the next page; null after the last one. A page may be empty.")
-
-
-def render_event(event: AuditEvent) -> dict[str, Any]:
-    """Return an event as JSON has it."""
-    fields = event._asdict()
-    at, detail = fields.pop("at"), fields.pop("detail")
-    moment = datetime.fromtimestamp(at / 1000).astimezone()
-    return {**fields, "time": moment, "before": None, "after": None, **orjson.loads(detail or "{}")}
 
 
 def _wanted(

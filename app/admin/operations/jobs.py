@@ -116,7 +116,7 @@ def _index(request: Request) -> Index:
 
 
 def _all(request: Request) -> list[CatalogJob]:
-    return [*catalog(cast(Settings, request.app.state.settings)), _FSCK]
+    return [_FSCK, *catalog(cast(Settings, request.app.state.settings))]
 
 
 def _find(request: Request, name: str, may: Callable[[CatalogJob], bool]) -> CatalogJob:

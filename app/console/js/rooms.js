@@ -1,6 +1,8 @@
 // The rooms of the console. A room's module is loaded when it is first opened; its default export renders every page of it.
 import { may } from "./session.js";
 
+const OPERATIONS = ["sluice:ListRequests", "sluice:ListJobs", "sluice:ListGateways", "sluice:GetSettings", "sluice:ListAuditEvents"];
+
 /** `action`: the right without which the room is not shown; none: everybody who signed in has it. */
 export const ROOMS = [
   { name: "overview", label: "Overview", icon: "pulse", action: "sluice:GetOverview", load: () => import("./rooms/overview/overview.js") },
@@ -8,10 +10,10 @@ export const ROOMS = [
   { name: "people", label: "People", icon: "people", load: () => import("./rooms/people/people.js") },
   { name: "stores", label: "Stores", icon: "disk", action: "sluice:ListStores", load: () => import("./rooms/stores/stores.js") },
   { name: "load-tests", label: "Load tests", icon: "gauge", action: "sluice:ListLoadTests", load: () => import("./rooms/load-tests/load-tests.js") },
-  { name: "operations", label: "Operations", icon: "list", action: "sluice:ListRequests", load: () => import("./rooms/operations/operations.js") },
+  { name: "operations", label: "Operations", icon: "list", action: OPERATIONS, load: () => import("./rooms/operations/operations.js") },
 ];
 
 /** Returns the rooms that the session may open. */
 export function openRooms() {
-  return ROOMS.filter((room) => !room.action || may(room.action));
+  return ROOMS.filter((room) => !room.action || [room.action].flat().some(may));
 }

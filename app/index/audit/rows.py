@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from fnmatch import translate
 from functools import lru_cache
 from re import IGNORECASE, Pattern, compile
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import orjson
 
 SUCCESS = "Success"
 """The outcome of a change that was made. Any other outcome is the code of an error."""
@@ -51,6 +54,14 @@ class AuditEvent(NamedTuple):
     detail: str
 
 
+def render_event(event: AuditEvent) -> dict[str, Any]:
+    """Return an event as JSON has it."""
+    fields = event._asdict()
+    at, detail = fields.pop("at"), fields.pop("detail")
+    moment = datetime.fromtimestamp(at / 1000, UTC)
+    return {**fields, "time": moment, "before": None, "after": None, **orjson.loads(detail or "{}")}
+
+
 class Position(NamedTuple):
     """Where a page begins: after this event, newest first."""
 
@@ -62,7 +73,7 @@ class AuditFilter(NamedTuple):
     """What events a query returns.
 
     Times are in milliseconds since the epoch, both included. The texts are patterns with `*` and `?`, without regard
-    to case; empty for all.
+    to case; empty for all. `!` before one: what it does not match.
     """
 
     since: int = 0
@@ -76,7 +87,7 @@ class AuditFilter(NamedTuple):
     def matches(self, event: AuditEvent) -> bool:
         """Return whether an event has what the patterns describe."""
         return all(
-            not pattern or _compile(pattern).match(text) is not None
+            not pattern or (_compile(pattern.removeprefix("!")).match(text) is not None) is not pattern.startswith("!")
             for pattern, text in (
                 (self.principal, event.principal),
                 (self.access_key, event.access_key),

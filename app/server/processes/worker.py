@@ -185,8 +185,11 @@ class WorkerContext:
         return self._stores.find(name)
 
     def addresses(self) -> Mapping[str, str]:
-        """Return the URLs that the server listens on, by their names."""
-        return read_addresses(self._run_dir)
+        """Return the URLs that the server listens on, by their names; none for a process without a launcher."""
+        try:
+            return read_addresses(self._run_dir)
+        except FileNotFoundError:
+            return {}
 
     def read_deaths(self) -> list[Death]:
         """Return the processes of this server that died lately, the oldest first. Raises OSError."""

@@ -1,8 +1,8 @@
 """The last requests of every process of a server, in one mapped file, while somebody watches.
 
 The admin process makes the file when it is first asked, and says in its first word until when it reads. Workers look at
-that word in their sweeps alone. Each writes its own ring of cells and never waits: what is not read in time is
-overwritten, and the reader learns how much that was from the numbers of the cells.
+that word in their sweeps alone. Each writes its own ring of cells and never waits: what comes while the ring is full
+is dropped, and counted.
 """
 
 from __future__ import annotations
@@ -22,16 +22,23 @@ WATCH_MS = 5000
 CELLS = 128
 """Requests that a process holds for the reader."""
 CELL = 1024
-"""Bytes of a cell: its number, its length, and the record."""
-_HEAD = 16
+"""Bytes of a cell: the length of the record, and the record."""
+_HEAD = 4
 LONGEST_RECORD = CELL - _HEAD
 _WORD = 8
 _FIRST = 64
 """Offset of the rings; before them is the time until which records are wanted."""
 _RING = _WORD * 8 + CELLS * CELL
-"""Bytes of a ring: the number of records ever written there, padded, and the cells."""
+"""Bytes of a ring: three numbers, padded, and the cells."""
+_READ, _DROPPED = 1, 2
+"""Words of a ring after the number of records ever written: how many of these were read, and how many were dropped."""
 _CUT = "…"
-_NUMBERS = struct.Struct("<QQ")
+_END = b"\0"
+"""Ends the names of phases in a record; their seconds follow."""
+# looked up instead of made for every request
+_LENGTHS = [size.to_bytes(_HEAD, "little") for size in range(LONGEST_RECORD + 1)]
+_SECONDS = [struct.Struct(f"<{count}d") for count in range(32)]
+_PACK = [one.pack for one in _SECONDS]
 
 
 def _path(run_dir: Path, slots: int) -> Path:
@@ -51,6 +58,7 @@ class TailWriter:
         self._head = (_FIRST + slot * _RING) // _WORD
         self._cells = _FIRST + slot * _RING + _WORD * 8
         self._number: int = self._words[self._head]
+        self._dropped: int = self._words[self._head + _DROPPED]
 
     @classmethod
     def open(cls, run_dir: Path, slots: int, slot: int) -> TailWriter | None:
@@ -68,19 +76,24 @@ class TailWriter:
         return now < self._words[0] <= now + 2 * WATCH_MS
 
     def append(self, line: bytes, timings: dict[str, float]) -> None:
-        """Add a request: its line of the access log, and the seconds of its phases."""
-        record = line + orjson.dumps(timings)
-        if len(record) > LONGEST_RECORD:
-            record = _shorten(line) + orjson.dumps(timings)
-        number, size = self._number, len(record)
+        """Add a request: its line of the access log, and the seconds of its phases.
+
+        While the reader has not taken what is there, it is counted and dropped: so a busy worker spends no more on the
+        tail than the reader can show.
+        """
+        number, words, head = self._number, self._words, self._head
+        if number - words[head + _READ] >= CELLS:
+            self._dropped += 1
+            words[head + _DROPPED] = self._dropped
+            return
+        record = b"".join((line, ",".join(timings).encode(), _END, _PACK[len(timings)](*timings.values())))
+        size = len(record)
+        if size > LONGEST_RECORD:
+            self.append(_shorten(line), timings)
+            return
         at = self._cells + number % CELLS * CELL
-        number += 1
-        shared, word = self._shared, at // _WORD
-        self._words[word] = 0  # a reader in between drops the cell
-        shared[at + _HEAD : at + _HEAD + size] = record
-        self._words[word + 1] = size
-        self._words[word] = number
-        self._number = self._words[self._head] = number
+        self._shared[at : at + _HEAD + size] = _LENGTHS[size] + record
+        self._number = words[head] = number + 1
 
 
 def _shorten(line: bytes) -> bytes:
@@ -104,7 +117,8 @@ class TailReader:
         self._shared = open_or_create(_path(run_dir, slots), _size(slots), create=False)
         self._words = memoryview(self._shared).cast("Q")
         self._rings = [_FIRST + slot * _RING for slot in range(slots)]
-        self._read = [self._words[ring // _WORD] for ring in self._rings]
+        self._dropped = [0] * slots
+        self.read()
 
     def want(self) -> None:
         """Make the workers write for `WATCH_MS` from now on."""
@@ -119,31 +133,31 @@ class TailReader:
         found: list[dict[str, object]] = []
         lost = 0
         for place, ring in enumerate(self._rings):
-            written = self._words[ring // _WORD]
-            before, self._read[place] = self._read[place], written
-            first = max(before, written - CELLS)
-            lost += max(first - before, 0)
-            for number in range(first, written):
-                record = self._copy(ring + _WORD * 8 + number % CELLS * CELL, number + 1)
-                if record is None:
-                    lost += 1
-                else:
-                    found.append(record)
+            head = ring // _WORD
+            written, dropped = self._words[head], self._words[head + _DROPPED]
+            first = max(self._words[head + _READ], written - CELLS)
+            copies = [self._copy(ring + _WORD * 8 + number % CELLS * CELL) for number in range(first, written)]
+            self._words[head + _READ] = written  # the process may use these cells again
+            records = [_parse(record) for record in copies]
+            found += [record for record in records if record is not None]
+            lost += dropped - self._dropped[place] + records.count(None)
+            self._dropped[place] = dropped
         return found, lost
 
-    def _copy(self, at: int, number: int) -> dict[str, object] | None:
-        """Return the record of a cell; None when another one has replaced it."""
-        stored, size = _NUMBERS.unpack_from(self._shared, at)
-        if stored != number or size > LONGEST_RECORD:
-            return None
-        record = self._shared[at + _HEAD : at + _HEAD + size]
-        if self._words[at // _WORD] != number:
-            return None
-        line, _, timings = record.rpartition(b"\n")
-        try:
-            fields: dict[str, object] = orjson.loads(line)
-            seconds: dict[str, float] = orjson.loads(timings)
-        except orjson.JSONDecodeError:
-            return None
-        fields["phases"] = {name: round(spent * 1000, 3) for name, spent in seconds.items()}
-        return fields
+    def _copy(self, at: int) -> bytes:
+        size = int.from_bytes(self._shared[at : at + _HEAD], "little")
+        return self._shared[at + _HEAD : at + _HEAD + min(size, LONGEST_RECORD)]
+
+
+def _parse(record: bytes) -> dict[str, object] | None:
+    """Return a record; None for one that is none."""
+    line, _, rest = record.partition(b"\n")
+    names, _, seconds = rest.partition(_END)
+    try:
+        fields: dict[str, object] = orjson.loads(line)
+        phases = names.decode().split(",") if names else []
+        values = _SECONDS[len(phases)].unpack(seconds)
+    except (ValueError, IndexError, struct.error):
+        return None
+    fields["phases"] = {name: round(spent * 1000, 3) for name, spent in zip(phases, values, strict=True)}
+    return fields

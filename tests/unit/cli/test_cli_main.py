@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from sluice_s3.app import __version__
 from sluice_s3.app.cli.main import cli
 from sluice_s3.app.settings.environment import find_unknown, setting_variables
+from tests.support.settings import make_settings
+from tests.unit.store.site import prepare
 
 
 @pytest.fixture(autouse=True)
@@ -149,3 +151,19 @@ def test_traces_without_their_package_are_refused_by_name(tmp_path: Path, monkey
 def test_what_cannot_be_shared(words: list[str], message: str) -> None:
     result = CliRunner().invoke(cli, ["share", *words])
     assert (result.exit_code, message in result.stderr) == (2, True)
+
+
+def test_audit_prints_what_commands_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = make_settings(tmp_path)
+    prepare(settings)
+    data = ["--data", str(settings.data)]
+    monkeypatch.setattr(sys, "argv", ["sluice", "user", "add", "secret"])
+    for name in ("ann", "bob"):
+        assert CliRunner().invoke(cli, ["user", "add", "--display-name", name, *data]).exit_code == 0
+    result = CliRunner().invoke(cli, ["audit", "--action", "user*", "--limit", "5", *data])
+    assert result.exit_code == 0, result.output
+    newest, older = map(json.loads, result.stdout.splitlines())
+    assert (newest["source"], newest["action"], newest["after"]["name"]) == ("command", "user add", "bob")
+    assert newest["principal"].startswith("command:")
+    assert older["after"]["name"] == "ann"
+    assert CliRunner().invoke(cli, ["audit", "--outcome", "!Success", *data]).stdout == ""

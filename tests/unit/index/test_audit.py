@@ -128,6 +128,7 @@ async def test_queries_filter_and_page(index: SqliteIndex) -> None:
     assert [one.resource for one in found] == [f"arn:aws:s3:::b{number}" for number in (19, 16, 13, 10, 7, 4, 1)]
     assert place is None
     assert [one.action for one in await events(index, outcome="Access*")] == ["iam:DeleteUser"]
+    assert [one.action for one in await events(index, outcome="!success")] == ["iam:DeleteUser"]
     assert len(await events(index, resource="*x[1]")) == 1
     assert len(await events(index, resource="arn:aws:s3:::b1?")) == 10
     assert await events(index, principal="*/bob") == []

@@ -1,0 +1,69 @@
+// Background jobs: what they do, when they ran, and what can be asked of them.
+import { html, useEffect } from "../../../ui.js";
+import { callApi } from "../../../api.js";
+import { DataTable } from "../../../components/data-table.js";
+import { ErrorNote } from "../../../components/error-note.js";
+import { Badge, Time } from "../../../components/values.js";
+import { formatSeconds } from "../../../format.js";
+import { useResource } from "../../../resource.js";
+import { JobActions } from "./job-actions.js";
+import { CheckReport } from "./check-report.js";
+
+const POLL_MS = 2000;
+const STATES = { running: ["accent", "Running"], idle: ["", "Idle"], paused: ["warn", "Paused"], waiting: ["accent", "Waiting"] };
+
+/** Shows all jobs of the cluster, asked for again every two seconds. */
+export function JobsPage() {
+  const { data, error, reload } = useResource((signal) => callApi("GET", "jobs", { signal }), []);
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || reload(), POLL_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const check = data?.find((job) => job.report);
+  return html`
+    <div class="stack">
+      <${ErrorNote} error=${error} retry=${reload} />
+      ${data && html`<${DataTable} caption="Background jobs" columns=${columns(reload)} rows=${data} rowKey=${(job) => job.name} />`}
+      ${check && html`<${CheckReport} job=${check} />`}
+      ${data && html`<p class="quiet small">A job runs in one gateway at a time. A paused job stays paused after a restart, in all gateways.
+        A dry run of <code>sluice rebuild</code> needs a stopped gateway, and is not offered here.</p>`}
+    </div>`;
+}
+
+function columns(reload) {
+  return [
+    { name: "label", label: "Job", sort: (job) => `${job.label} ${job.store ?? ""}`, render: renderName },
+    { name: "state", label: "State", sort: (job) => job.state, render: renderState },
+    { name: "schedule", label: "When", wideOnly: true, render: renderSchedule },
+    { name: "ended", label: "Last run", sort: (job) => job.ended ?? job.began, wideOnly: true, render: renderRun },
+    { name: "actions", label: "", render: (job) => html`<${JobActions} job=${job} done=${reload} />` },
+  ];
+}
+
+function renderName(job) {
+  return html`
+    <div class="job-name"><strong>${job.label}</strong>${job.store && html` <${Badge}>${job.store}<//>`}
+      <div class="quiet small">${job.description}</div>
+      ${job.progress.map((one) => html`
+        <div class="small" key=${one.what}>${one.what}
+          <progress aria-label=${`Progress of ${one.what}`} value=${one.total ? one.done : undefined} max=${one.total || undefined}></progress></div>`)}
+    </div>`;
+}
+
+function renderState(job) {
+  const [kind, label] = STATES[job.state];
+  return html`
+    <${Badge} kind=${kind}>${label}<//>
+    ${job.error && html`<div><${Badge} kind="bad" title="The last run failed; it is tried again.">${job.error}<//></div>`}`;
+}
+
+function renderSchedule(job) {
+  return html`${job.schedule}${job.next && html`<div class="quiet small">next: <${Time} value=${job.next} /></div>`}`;
+}
+
+function renderRun(job) {
+  if (!job.began) return html`<span class="quiet" title="Rounds in which there is nothing to do are not noted.">nothing to do so far</span>`;
+  return html`
+    <${Time} value=${job.began} />
+    <div class="quiet small">${job.ended ? formatSeconds(job.seconds) : "since then"}${job.gateway && ` on ${job.gateway}`}</div>`;
+}
