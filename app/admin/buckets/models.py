@@ -113,13 +113,13 @@ class MoveOut(BaseModel):
     stuck: int = Field(0, description="Blobs that cannot be read and stay where they are.")
 
 
-class TargetIn(Given):
+class TestMessage(Given):
     """Which target is to get a test message."""
 
     target: str = Field(max_length=255)
 
 
-class QueuedOut(BaseModel):
+class QueuedMessage(BaseModel):
     """A test message that waits to be sent."""
 
     queued: int = Field(description="Milliseconds since the epoch; a delivery after it is that of the test or later.")

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 
 from sluice_s3.app.access.account import account_number
 from sluice_s3.app.admin.bodies import StrictRoute
-from sluice_s3.app.admin.buckets.models import BucketTarget, QueuedOut, TargetIn
+from sluice_s3.app.admin.buckets.models import BucketTarget, QueuedMessage, TestMessage
 from sluice_s3.app.admin.buckets.rights import NO_BUCKET, BucketRights, find_bucket
 from sluice_s3.app.admin.notifications import TargetOut, targets
 from sluice_s3.app.admin.sessions.guard import Caller, require
@@ -83,8 +83,8 @@ async def _render(
 
 @router.post("/buckets/{name}/notification-targets/test", status_code=202)
 async def send_test(
-    request: Request, name: str, body: TargetIn, caller: Annotated[Caller, Depends(require())]
-) -> QueuedOut:
+    request: Request, name: str, body: TestMessage, caller: Annotated[Caller, Depends(require())]
+) -> QueuedMessage:
     """Send a test message (`s3:TestEvent`) to a target that a rule of the bucket names (`s3:PutBucketNotification`).
 
     429 when the last one was just sent, or when many messages wait for the target.
@@ -103,7 +103,7 @@ async def send_test(
     return await _queue(index, bucket, rule, caller)
 
 
-async def _queue(index: Index, bucket: Bucket, rule: Rule, caller: Caller) -> QueuedOut:
+async def _queue(index: Index, bucket: Bucket, rule: Rule, caller: Caller) -> QueuedMessage:
     who = f"AWS:{caller.principal.user_id}" if caller.principal is not None else caller.account_id
     message = test_event(bucket, rule, EventContext("", who, caller.address, secrets.token_hex(8).upper()))
     queued = int(time.time() * 1000)
@@ -111,7 +111,7 @@ async def _queue(index: Index, bucket: Bucket, rule: Rule, caller: Caller) -> Qu
         await index.configure_messages(bucket.id, SETTING, lambda rules: rules, [message])
     except NoSuchBucket:
         raise HTTPException(404, NO_BUCKET) from None
-    return QueuedOut(queued=queued)
+    return QueuedMessage(queued=queued)
 
 
 def _check_pace(request: Request, target: str) -> None:
