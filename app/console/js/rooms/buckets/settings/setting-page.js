@@ -29,7 +29,6 @@ export function SettingPage({ kind, bucket }) {
     <div class="setting stack">
       <p class="quiet">${kind.about}</p>
       <${ErrorNote} error=${setting.error} retry=${setting.reload} />
-      ${kind.Before && html`<${kind.Before} bucket=${bucket} value=${draft.value} loaded=${loaded} />`}
       ${kind.root && !kind.formOnly && html`<${Mode} kind=${kind} setting=${setting} wrong=${Boolean(textProblem)} />`}
       ${draft.mode === "form"
         ? html`<${kind.Form} value=${draft.value} note=${draft.note} bucket=${bucket} problems=${problems} reload=${setting.reload}

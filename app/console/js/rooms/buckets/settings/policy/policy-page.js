@@ -86,7 +86,7 @@ function useCheck(bucket, text, dirty) {
   return { problem, line: fault?.line ?? null, isPublic: current && found.public, locksOut: current && Boolean(found.locks_out) };
 }
 
-/** The simulator of the room of people, loaded when it is opened. */
+/** The simulator, loaded when it is opened; with changes that are not saved it tries those. */
 function Simulator({ bucket, policy }) {
   const [Shown, setShown] = useState(null);
   const [error, setError] = useState(null);
