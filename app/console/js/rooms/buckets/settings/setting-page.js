@@ -29,11 +29,13 @@ export function SettingPage({ kind, bucket }) {
     <div class="setting stack">
       <p class="quiet">${kind.about}</p>
       <${ErrorNote} error=${setting.error} retry=${setting.reload} />
-      ${kind.root && !kind.formOnly && html`<${Mode} kind=${kind} setting=${setting} wrong=${Boolean(textProblem)} />`}
-      ${draft.mode === "form"
-        ? html`<${kind.Form} value=${draft.value} note=${draft.note} bucket=${bucket} problems=${problems} reload=${setting.reload}
-            onChange=${(value) => setting.setDraft({ ...draft, value })} onNote=${(note) => setting.setDraft({ ...draft, note })} />`
-        : html`<${TextForm} kind=${kind} draft=${draft} problem=${textProblem} onInput=${(text) => setting.setDraft({ ...draft, text })} />`}
+      <div class="stack" inert=${setting.saving}>
+        ${kind.root && !kind.formOnly && html`<${Mode} kind=${kind} setting=${setting} wrong=${Boolean(textProblem)} />`}
+        ${draft.mode === "form"
+          ? html`<${kind.Form} value=${draft.value} note=${draft.note} bucket=${bucket} problems=${problems} reload=${setting.reload}
+              onChange=${(value) => setting.setDraft({ ...draft, value })} onNote=${(note) => setting.setDraft({ ...draft, note })} />`
+          : html`<${TextForm} kind=${kind} draft=${draft} problem=${textProblem} onInput=${(text) => setting.setDraft({ ...draft, text })} />`}
+      </div>
       <${ErrorNote} error=${setting.saveError} />
       <${Foot} kind=${kind} setting=${setting} dirty=${dirty} wrong=${wrong} save=${save} />
       ${kind.After && html`<${kind.After} bucket=${bucket} loaded=${loaded} dirty=${dirty} wrong=${wrong} draft=${draft} source=${source} />`}

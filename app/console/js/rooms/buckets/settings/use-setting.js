@@ -36,7 +36,9 @@ export async function writeSource(kind, bucket, source, note = null) {
  * { mode: "form" | "text", value, text, note }.
  */
 export function useSetting(kind, bucket) {
-  const { data: loaded, error, reload } = useResource((signal) => readSource(kind, bucket, signal), [kind.name, bucket]);
+  const { data, error, reload } = useResource((signal) => readSource(kind, bucket, signal), [kind.name, bucket]);
+  const [saved, setSaved] = useState(null);
+  const loaded = saved && saved.of === data ? saved.loaded : data;
   const [kept, setKept] = useState(null);
   const draft = kept && kept.of === loaded ? kept.draft : null; // what was read again has no draft yet
   const setDraft = (next) => setKept(next && { of: loaded, draft: next });
@@ -53,7 +55,7 @@ export function useSetting(kind, bucket) {
     if (!isUnchanged(kind, now, loaded)) throw new Error(CHANGED);
     await writeSource(kind, bucket, source, current.note);
     leaveQuestion.value = null;
-    reload();
+    setSaved({ of: data, loaded: await readSource(kind, bucket) });
     return true;
   });
   return { loaded, error, reload, draft: current, setDraft, dirty, save, saving, saveError, clear };

@@ -36,10 +36,12 @@ export function PolicyPage({ kind, bucket }) {
     <div class="setting stack">
       <p class="quiet">${kind.about}</p>
       <${ErrorNote} error=${setting.error} retry=${setting.reload} />
+      <div class="stack" inert=${setting.saving}>
       <${Tools} bucket=${bucket} text=${text} onInput=${onInput} />
       ${loaded.source === null && !dirty && html`<p class="note">There is no policy: only the owner and what users' own policies allow. Begin with a template.</p>`}
       <${Field} label="Policy (JSON)" problem=${problem} hint="Checked while you type, and again when it is saved.">
         ${(control) => html`<${LineEditor} control=${control} value=${text} wrongLine=${line} onInput=${onInput} />`}<//>
+      </div>
       ${locksOut && html`<p class="note warn" role="status">${LOCKED_OUT}</p>`}
       ${isPublic && html`<p class="note warn" role="status">This lets everybody in.</p>`}
       <${ErrorNote} error=${setting.saveError} />
