@@ -128,3 +128,26 @@ def test_a_store_that_hangs_is_told_part_by_part(open_tab: Callable[..., Tab]) -
     expect(page.locator(".sparkline .failure")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     tab.check_accessibility()
+
+
+COUNT_DRAWS = """() => new Promise((done) => {
+  let draws = 0;
+  const { prototype } = CanvasRenderingContext2D;
+  const { clearRect } = prototype;
+  prototype.clearRect = function (...box) {
+    draws += 1;
+    return clearRect.apply(this, box);
+  };
+  setTimeout(() => done(draws), 3500);
+})"""
+
+
+def test_charts_stand_still_for_who_wants_no_motion(open_tab: Callable[..., Tab]) -> None:
+    """With `prefers-reduced-motion` the figures go on, and the charts move every ten seconds only."""
+    tab = open_tab(reduced_motion="reduce")
+    tab.sign_in()
+    page = tab.open("/console/overview")
+    expect(page.locator(".chart canvas")).to_have_count(4)
+    page.wait_for_function("/[0-9]/.test(document.querySelector('.figure .value').textContent)")
+    draws = page.evaluate(COUNT_DRAWS)
+    assert draws <= 4, "at most once a chart in that time"

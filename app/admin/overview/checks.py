@@ -169,13 +169,16 @@ async def check_notifications(sources: Sources) -> list[Finding]:
     """Find targets that take no messages."""
     found = []
     for one in await targets(sources.index, sources.settings):
-        waiting = f"{one.backlog} message{'' if one.backlog == 1 else 's'}"
+        waiting = "1 message waits" if one.backlog == 1 else f"{one.backlog} messages wait"
         if one.kind is None and one.backlog:
-            title = f"{waiting} wait for {one.name}, which no setting names"
+            title = f"{waiting} for {one.name}, which no setting names"
             advice = "Add the target to `SLUICE_NOTIFY_TARGETS` again, or take it out of the buckets' notifications."
         elif one.error is not None:
-            title = f"{one.name} does not take notifications: {waiting} wait"
-            advice = f"Its last answer: {one.error[:200]}. Messages are sent again until they are too old."
+            title = f"{one.name} does not take notifications: {waiting}"
+            # what it answered may name hosts: who may see the overview may not see targets
+            advice = (
+                "They are sent again until they are too old. A bucket's notifications show the last error."
+            )
         elif one.oldest_seconds > LATE_MESSAGES_SECONDS:
             title = f"Notifications to {one.name} are {one.oldest_seconds / 60:.0f} minutes late"
             advice = "It answers too slowly for the changes that there are."

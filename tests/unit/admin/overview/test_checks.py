@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from sluice_s3.app.admin.notifications import TargetOut
 from sluice_s3.app.admin.overview import checks, store_checks
 from sluice_s3.app.admin.overview.checks import Sources
 from sluice_s3.app.admin.overview.store_checks import check_store
@@ -199,6 +200,27 @@ def test_what_a_store_needs(kind: str, severity: str, change: dict[str, dict[str
 
 def test_the_limit_of_a_store_counts_as_its_end() -> None:
     assert [one.kind for one in check_store(whole_store(), 450)] == ["store-space"]
+
+
+@pytest.mark.parametrize(
+    ("target", "title"),
+    [
+        ({}, None),
+        ({"backlog": 3}, None),
+        ({"backlog": 1, "error": "http://user:pass@host refused"}, "t does not take notifications: 1 message waits"),
+        ({"backlog": 3, "oldest_seconds": 600.0}, "Notifications to t are 10 minutes late"),
+        ({"backlog": 3, "kind": None}, "3 messages wait for t, which no setting names"),
+    ],
+)
+async def test_notifications(monkeypatch: pytest.MonkeyPatch, target: dict[str, Any], title: str | None) -> None:
+    async def targets(*_: Any) -> list[TargetOut]:
+        whole: dict[str, Any] = {"name": "t", "kind": "webhook", "backlog": 0, "oldest_seconds": 0.0}
+        return [TargetOut.model_validate({**whole, **target})]
+
+    monkeypatch.setattr(checks, "targets", targets)
+    found = await checks.check_notifications(sources())
+    assert [one.title for one in found] == ([title] if title else [])
+    assert "pass@host" not in str(found)
 
 
 def test_commands_exist() -> None:
