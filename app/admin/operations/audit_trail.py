@@ -24,6 +24,7 @@ CHANGES_NOTHING = (
     "/api/v1/previews",
     "/api/v1/archives",
     "/api/v1/policies",
+    "/api/v1/policy-checks",
     "/api/v1/load-tests/preview",
 )
 """Beginnings of the paths of requests that have a body and change nothing."""

@@ -23,6 +23,7 @@ class SessionOut(BaseModel):
     name: str = Field(description="Of the user, or of the account.")
     arn: str
     kind: Literal["Account", "User", "Token"]
+    access_key: str = Field(description="The key that was signed in with; empty for the admin token.")
     root: bool = Field(description="Whether it is the first account itself, which may do everything.")
     actions: list[str] = Field(description="The `sluice:` actions that are allowed.")
     endpoint: str = Field(description="URL of S3, for this browser.")

@@ -68,6 +68,7 @@ def _describe(request: Request, caller: Caller) -> SessionOut:
         name=caller.name,
         arn=caller.arn,
         kind="Token" if caller.session is None else "Account" if caller.principal is None else "User",
+        access_key=caller.access_key,
         root=caller.root,
         actions=[action for action in DESCRIPTIONS if caller.may(action)],
         endpoint=s3_endpoint(request, settings, request.app.state.s3_listener),

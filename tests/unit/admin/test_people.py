@@ -14,6 +14,7 @@ import pytest
 from sluice_s3.app.access.key_uses import FLUSH_SECONDS
 from sluice_s3.app.admin.people.idle_keys import DAY_MS, keys_needing_attention
 from sluice_s3.app.admin.people.parameters import MAX_FIELDS
+from sluice_s3.app.index.audit.rows import AuditFilter
 from sluice_s3.app.index.iam.rows import IDENTITY, KEY, Account, Use
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.settings import Settings
@@ -271,6 +272,8 @@ async def test_policies_are_checked_before_they_are_stored(site: Console) -> Non
     assert await problem("identity", policy(Effect="Maybe", Action="s3:*", Resource="*")) != ""
     for wrong in ("", "[]", "{", "null", "[" * 9999):
         assert await problem("identity", wrong) != "", wrong
+    noted = (await site.index.audit_events(AuditFilter(action="*polic*"), None, 10)).events
+    assert noted == [], "each letter that is typed would be an event"
     for body in ({"kind": "x", "document": ""}, {"kind": "trust"}, {"kind": "trust", "document": "x" * 131_073}):
         assert (await root.post("/api/v1/policy-checks", json=body)).status_code == 422
 

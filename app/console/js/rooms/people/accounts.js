@@ -1,7 +1,6 @@
 import { html, useState } from "../../ui.js";
 import { callApi } from "../../api.js";
 import { Button } from "../../components/button.js";
-import { DataTable } from "../../components/data-table.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { Badge } from "../../components/values.js";
 import { useAction, useResource } from "../../resource.js";
@@ -9,7 +8,7 @@ import { navigate, pathTo } from "../../router.js";
 import { may } from "../../session.js";
 import { CreateAccount } from "./create-account.js";
 import { LastUse } from "./last-use.js";
-import { filterRows, ListPage } from "./list-page.js";
+import { FilteredTable, ListPage } from "./list-page.js";
 import { SecretDialog } from "./secret-dialog.js";
 
 export { AccountPage } from "./account.js";
@@ -49,8 +48,8 @@ export function AccountsPage({ query, tabs }) {
   return html`
     <${ListPage} title="Accounts" tabs=${tabs} query=${query} action=${action} count=${all.length} error=${first.error} retry=${first.reload}>
       <p class="quiet">An account owns buckets and has users, groups and roles of its own. Most need only the first one, with users.</p>
-      ${first.data && html`<${DataTable} caption="Accounts" columns=${COLUMNS} rowKey=${(one) => one.id}
-        rows=${filterRows(all, query, (one) => [one.display_name, one.email, one.id, ...one.access_keys])} />`}
+      ${first.data && html`<${FilteredTable} caption="Accounts" columns=${COLUMNS} rowKey=${(one) => one.id}
+        rows=${all} query=${query} texts=${(one) => [one.display_name, one.email, one.id, ...one.access_keys]} />`}
       ${isFull && html`<div><${Button} onClick=${load} busy=${loading.busy}>Show more<//></div>`}
       <${ErrorNote} error=${loading.error} />
     <//>

@@ -1,7 +1,6 @@
 import { html, useState } from "../../ui.js";
 import { Button } from "../../components/button.js";
 import { confirm } from "../../components/dialog.js";
-import { DataTable } from "../../components/data-table.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { Empty, Page } from "../../components/page.js";
 import { toast } from "../../components/toast.js";
@@ -11,7 +10,7 @@ import { useAction, useResource } from "../../resource.js";
 import { navigate, pathTo } from "../../router.js";
 import { CreateDialog } from "./create-dialog.js";
 import { arnOf, callIam, listAll } from "./iam.js";
-import { filterRows, ListPage } from "./list-page.js";
+import { FilteredTable, ListPage } from "./list-page.js";
 import { Picker } from "./picker.js";
 import { PoliciesCard } from "./policies-card.js";
 import { detachPolicies } from "./removal.js";
@@ -37,8 +36,8 @@ export function GroupsPage({ query, may, tabs }) {
     <${ListPage} title="Groups" tabs=${tabs} query=${query} action=${action} count=${groups?.length} error=${error} retry=${reload}>
       ${groups && !groups.length && html`<${Empty} title="No groups yet" action=${action && "Create the first group"} onAction=${action && action.onClick}>
         A group gives its policies to all its users: make one for each job that several people have.<//>`}
-      ${groups?.length > 0 && html`<${DataTable} caption="Groups" sortedBy="name" columns=${COLUMNS} rowKey=${(group) => group.GroupId}
-        rows=${filterRows(groups, query, (group) => [group.GroupName, group.Path])} />`}
+      ${groups?.length > 0 && html`<${FilteredTable} caption="Groups" sortedBy="name" columns=${COLUMNS} rowKey=${(group) => group.GroupId}
+        rows=${groups} query=${query} texts=${(group) => [group.GroupName, group.Path]} />`}
     <//>
     ${creating && html`<${CreateDialog} title="Create group" label="Group name" action="Create group" create=${create} onClose=${() => setCreating(false)} />`}`;
 }

@@ -9,6 +9,7 @@ import { Badge, Copy, Time } from "../../components/values.js";
 import { useAction, useResource } from "../../resource.js";
 import { session } from "../../session.js";
 import { callIam, listAll } from "./iam.js";
+import { idleReason } from "./idle.js";
 import { LastUse } from "./last-use.js";
 import { RotateDialog } from "./rotate-dialog.js";
 import { SecretDialog } from "./secret-dialog.js";
@@ -57,11 +58,13 @@ export function KeysCard({ whose, owner, may, account, onChange }) {
 }
 
 function KeyLine({ keyRow: key, owner, commands }) {
+  const idle = idleReason({ active: key.active, created: key.CreateDate, used: key.used });
   return html`
     <li class="row key-line">
       <div class="grow">
         <div class="row"><code>${key.AccessKeyId}</code><${Copy} text=${key.AccessKeyId} label="Copy ${key.AccessKeyId}" />
-          ${key.active ? html`<${Badge} kind="good">active<//>` : html`<${Badge}>disabled<//>`}</div>
+          ${key.active ? html`<${Badge} kind="good">active<//>` : html`<${Badge}>disabled<//>`}
+          ${idle && html`<${Badge} kind="warn">${idle}<//>`}</div>
         <div class="small">Last used: <${LastUse} used=${key.used} service=${key.service} /> <span class="quiet">· created <${Time} value=${key.CreateDate} /></span></div>
       </div>
       <${KeyMenu} keyRow=${key} owner=${owner} ...${commands} />

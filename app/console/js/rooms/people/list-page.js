@@ -1,12 +1,14 @@
 // The frame of the room's lists: heading, tabs, a filter that the address keeps, the button that makes one more.
 import { html, useEffect, useRef } from "../../ui.js";
 import { Button } from "../../components/button.js";
+import { DataTable } from "../../components/data-table.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { Page, Tabs } from "../../components/page.js";
 import { navigate, page } from "../../router.js";
 
 /** A list's page. `action`: { label, onClick }; `count` is how many there are, to show a filter only where it helps. */
 export function ListPage({ title, tabs, action, query, count, error, retry, children }) {
+  useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), []); // on a phone
   const actions = action && html`<${Button} kind="primary" icon="plus" onClick=${action.onClick}>${action.label}<//>`;
   return html`
     <${Page} title=${title} actions=${actions}>
@@ -40,8 +42,15 @@ function Filter({ value, label }) {
     value=${value} onInput=${onInput} />`;
 }
 
+/** The rows that the address's filter lets through, as a table of components/data-table.js. `texts(row)` are searched. */
+export function FilteredTable({ rows, query, texts, ...table }) {
+  const shown = filterRows(rows, query, texts);
+  if (rows.length && !shown.length) return html`<p class="quiet">Nothing matches the filter.</p>`;
+  return html`<${DataTable} rows=${shown} ...${table} />`;
+}
+
 /** Returns the rows one of whose texts contains the address's filter, in any case. */
-export function filterRows(rows, query, texts) {
+function filterRows(rows, query, texts) {
   const wanted = (query.get("filter") ?? "").toLowerCase();
   return wanted ? rows.filter((row) => texts(row).some((text) => text.toLowerCase().includes(wanted))) : rows;
 }

@@ -1,5 +1,4 @@
 import { html, useState } from "../../ui.js";
-import { DataTable } from "../../components/data-table.js";
 import { Empty } from "../../components/page.js";
 import { Field } from "../../components/field.js";
 import { toast } from "../../components/toast.js";
@@ -8,7 +7,7 @@ import { useResource } from "../../resource.js";
 import { navigate, pathTo } from "../../router.js";
 import { CreateDialog } from "./create-dialog.js";
 import { arnOf, callIam, listAll } from "./iam.js";
-import { filterRows, ListPage } from "./list-page.js";
+import { FilteredTable, ListPage } from "./list-page.js";
 import { PolicyEditor } from "./policy-editor.js";
 import { IDENTITY_TEMPLATES } from "./templates.js";
 
@@ -31,8 +30,8 @@ export function PoliciesPage({ query, may, tabs }) {
   const own = policies?.filter((policy) => !isOfAws(policy));
   return html`
     <${ListPage} title="Policies" tabs=${tabs} query=${query} action=${action} count=${policies?.length} error=${error} retry=${reload}>
-      ${policies?.length > 0 && html`<${DataTable} caption="Managed policies" sortedBy="name" columns=${COLUMNS} rowKey=${(policy) => policy.Arn}
-        rows=${filterRows(policies, query, (policy) => [policy.PolicyName, policy.Description ?? ""])} />`}
+      ${policies?.length > 0 && html`<${FilteredTable} caption="Managed policies" sortedBy="name" columns=${COLUMNS} rowKey=${(policy) => policy.Arn}
+        rows=${policies} query=${query} texts=${(policy) => [policy.PolicyName, policy.Description ?? ""]} />`}
       ${own && !own.length && html`<${Empty} title="No policy of your own yet" action=${action && "Create the first policy"} onAction=${action && action.onClick}>
         A managed policy is written once and attached to many users, groups and roles; a change holds for all of them at once, and earlier versions are kept.<//>`}
     <//>

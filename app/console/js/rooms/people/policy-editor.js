@@ -7,7 +7,8 @@ import { policyCheck } from "./iam.js";
 export function PolicyEditor({ kind, label, value, onInput, onProblem, templates = [], readOnly }) {
   const choose = (event) => {
     const chosen = templates[Number(event.target.value)];
-    if (chosen) onInput(chosen.document);
+    const own = value.trim() && !templates.some((one) => one.document === value);
+    if (chosen && (!own || window.confirm("Replace the policy that stands here?"))) onInput(chosen.document);
     event.target.value = "";
   };
   return html`

@@ -1,5 +1,4 @@
 import { html, useState } from "../../ui.js";
-import { DataTable } from "../../components/data-table.js";
 import { Empty } from "../../components/page.js";
 import { toast } from "../../components/toast.js";
 import { Time } from "../../components/values.js";
@@ -8,7 +7,7 @@ import { useResource } from "../../resource.js";
 import { navigate, pathTo } from "../../router.js";
 import { CreateDialog } from "./create-dialog.js";
 import { accountNumber, arnOf, callIam, listAll } from "./iam.js";
-import { filterRows, ListPage } from "./list-page.js";
+import { FilteredTable, ListPage } from "./list-page.js";
 import { PolicyEditor } from "./policy-editor.js";
 import { trustTemplates } from "./templates.js";
 
@@ -30,8 +29,8 @@ export function RolesPage({ query, may, tabs }) {
     <${ListPage} title="Roles" tabs=${tabs} query=${query} action=${action} count=${roles?.length} error=${error} retry=${reload}>
       ${roles && !roles.length && html`<${Empty} title="No roles yet" action=${action && "Create the first role"} onAction=${action && action.onClick}>
         A role lends its rights for an hour or so to those that its trust policy names: applications get temporary keys instead of permanent ones.<//>`}
-      ${roles?.length > 0 && html`<${DataTable} caption="Roles" sortedBy="name" columns=${COLUMNS} rowKey=${(role) => role.RoleId}
-        rows=${filterRows(roles, query, (role) => [role.RoleName, role.Path, role.Description ?? ""])} />`}
+      ${roles?.length > 0 && html`<${FilteredTable} caption="Roles" sortedBy="name" columns=${COLUMNS} rowKey=${(role) => role.RoleId}
+        rows=${roles} query=${query} texts=${(role) => [role.RoleName, role.Path, role.Description ?? ""]} />`}
     <//>
     ${creating && html`<${CreateRole} onClose=${() => setCreating(false)} />`}`;
 }

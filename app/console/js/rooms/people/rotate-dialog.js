@@ -29,7 +29,8 @@ export function RotateDialog({ whose, owner, account, old, keys, onChange, onClo
     { label: "Make a new key", text: "Both keys work from then on.", action: "Make the new key", run: () => act("CreateAccessKey", {}) },
     {
       label: "Give it to all that use the old one, then disable that",
-      text: html`Whoever still uses <code>${AccessKeyId}</code> is refused from then on; it can be enabled again.
+      text: html`<p><code>${others[0]?.AccessKeyId}</code> takes its place.</p>
+        Whoever still uses <code>${AccessKeyId}</code> is refused from then on; it can be enabled again.
         <${OldUse} id=${AccessKeyId} account=${account} />`,
       action: "Disable the old key", run: () => act("UpdateAccessKey", { AccessKeyId, Status: "Inactive" }),
     },

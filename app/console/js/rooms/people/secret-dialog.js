@@ -1,10 +1,10 @@
 // A secret that was just made: shown once, and forgotten with the dialog.
-import { html, useState } from "../../ui.js";
+import { html, useEffect, useState } from "../../ui.js";
 import { Button } from "../../components/button.js";
 import { Check } from "../../components/field.js";
 import { Dialog } from "../../components/dialog.js";
 import { Copy } from "../../components/values.js";
-import { pathTo } from "../../router.js";
+import { leaveQuestion, pathTo } from "../../router.js";
 import { session } from "../../session.js";
 
 const FORGET_URL_MS = 10_000;
@@ -13,6 +13,12 @@ const FORGET_URL_MS = 10_000;
 export function SecretDialog({ title, owner, credentials, onClose, children }) {
   const [saved, setSaved] = useState(false);
   const { accessKey, secretKey, token } = credentials;
+  useEffect(() => {
+    leaveQuestion.value = saved ? null : () => "The secret is not kept yet, and is never shown again. Leave it?";
+    return () => {
+      leaveQuestion.value = null;
+    };
+  }, [saved]);
   const values = [["Access key", accessKey], ["Secret key", secretKey], ...(token ? [["Session token", token]] : [])];
   const save = () => {
     saveFile(`${owner || "account"}-${accessKey}.credentials`, credentialsFile(credentials));

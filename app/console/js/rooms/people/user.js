@@ -1,4 +1,4 @@
-import { html } from "../../ui.js";
+import { html, useState } from "../../ui.js";
 import { Button } from "../../components/button.js";
 import { confirm } from "../../components/dialog.js";
 import { ErrorNote } from "../../components/error-note.js";
@@ -27,13 +27,20 @@ export function UserPage({ name }) {
 function LoadedUser({ user }) {
   const name = user.UserName;
   const { may, known } = useRights([user.Arn]);
+  const [round, setRound] = useState(0);
   const [remove, removing] = useAction(async () => {
-    if (await confirmRemoval(name)) await removeUser(name);
+    if (!(await confirmRemoval(name))) return;
+    try {
+      await removeUser(name);
+    } catch (error) {
+      setRound((before) => before + 1); // a part may be gone
+      throw error;
+    }
   });
   const mayRemove = ["DeleteUser", "ListAccessKeys", "DeleteAccessKey", "ListUserPolicies", "ListAttachedUserPolicies", "ListGroupsForUser"].every((one) => may(one));
   return html`
     <${Page} title=${name} crumbs=${CRUMBS} actions=${mayRemove && html`<${Button} kind="danger" icon="trash" busy=${removing.busy} onClick=${remove}>Delete user<//>`}>
-      <div class="stack">
+      <div class="stack" key=${round}>
         <${ErrorNote} error=${removing.error} />
         <dl class="facts">
           <dt>ARN</dt><dd class="row"><code>${user.Arn}</code> <${Copy} text=${user.Arn} label="Copy ARN" /></dd>
