@@ -183,7 +183,10 @@ def _print_preview(plan: Plan, as_json: bool) -> None:
 
 
 def _play(run: Run, bar: Bar | JsonLines) -> None:
-    with bar.of(run.seconds_left()):
+    from sluice_s3.loadtests.compare.time_budget import LEAST_REPEATS
+
+    seconds = run.seconds_left()
+    with bar.of(seconds, run.plan.minutes * 60, seconds * min(1.0, LEAST_REPEATS / run.plan.repeats)):
         run.go()
     written = import_module("sluice_s3.loadtests.report").write_report(run.directory)
     if hasattr(bar, "show_verdict"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,14 +29,15 @@ class LiveFigures:
 class RowsTail:
     """Reads what the processes of a cell have written since the last look."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, now: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
+        self._now = now
         self._read: dict[Path, int] = {}
-        self._at = time.monotonic()
+        self._at = now()
 
     def look(self) -> LiveFigures:
         """Return figures of the time since the last call."""
-        now = time.monotonic()
+        now = self._now()
         seconds, self._at = max(now - self._at, 1e-3), now
         count = errors = moved = 0.0
         times: list[float] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ class Bar:
         self._task: TaskID | None = None
 
     @contextmanager
-    def of(self, seconds: float) -> Iterator[None]:
+    def of(self, seconds: float, limit: float = 0.0, least: float = 0.0) -> Iterator[None]:
         """Show a bar until the end of the block, for an estimated `seconds`."""
         self.print_line(f"about {max(1, round(seconds / 60))} min")
         with self._progress:
@@ -81,16 +82,20 @@ class JsonLines:
         self._began = time.monotonic()
         self._total = self._done = 0.0
         self._since = self._began
+        self._limit = self._least = math.inf
         self._cell: tuple[str, str, int] | None = None
 
     @contextmanager
-    def of(self, seconds: float) -> Iterator[None]:
-        """Count down from an estimate of `seconds`, until the end of the block."""
+    def of(self, seconds: float, limit: float = 0.0, least: float = 0.0) -> Iterator[None]:
+        """Count down from an estimate of `seconds`, until the end of the block.
+
+        With a `limit` the run ends after so many seconds, or when what was estimated to take `least` seconds is done.
+        """
         self._began = self._since = time.monotonic()
-        self._total = seconds
+        self._total, self._limit, self._least = seconds, limit or math.inf, least
         self._write("begin", seconds=seconds)
         yield
-        self._total = self._done
+        self._total = self._least = self._done
         self._write("measured")
 
     def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
@@ -130,7 +135,9 @@ class JsonLines:
     def _left(self) -> float:
         """Return the seconds left: the estimate, corrected by the pace so far."""
         pace = (self._since - self._began + PRIOR_SECONDS) / (self._done + PRIOR_SECONDS)
-        return max(0.0, (self._total - self._done) * pace - (time.monotonic() - self._since))
+        now = time.monotonic()
+        left, least = ((seconds - self._done) * pace - (now - self._since) for seconds in (self._total, self._least))
+        return max(0.0, min(left, max(least, self._limit - (now - self._began))))
 
     def _write(self, event: str, **fields: Any) -> None:
         try:

@@ -40,6 +40,8 @@ from sluice_s3.storage_drivers.probing.probe import measure
 SPARE = 1.1
 """Free space that must be left beyond the estimated bytes of a turn."""
 SYNC_SECONDS = 120.0
+LEAST_FREE_BYTES, LEAST_FREE_SHARE = 128 * 1024 * 1024, 0.02
+"""With less space left, whichever is less, what is measured is given up."""
 TIME_TOLERANCE = 1.1
 """A run with `minutes` may take so many times longer, if it has enough repeats for a verdict."""
 LATEST, LATEST_SECONDS = 1.5, 60.0
@@ -277,15 +279,26 @@ def bucket_name(scenario: str) -> str:
 
 
 def _broken(there: RunningTarget) -> Callable[[], str]:
-    """Return a check that reports when a required process is gone."""
+    """Return a check that reports when a required process, or the space, is gone."""
 
     def look() -> str:
         for what, pid in (("gateway", there.gateway_pid), ("mount's process", there.mount_pid)):
             if pid and not _runs(pid):
                 return f"the {what} ended"
+        if there.path is not None and _is_full(there.path):
+            return "its file system is almost full"
         return ""
 
     return look
+
+
+def _is_full(path: Path) -> bool:
+    """Return whether others who use the same file system would soon find no space."""
+    try:
+        space = shutil.disk_usage(path)
+    except OSError:
+        return False
+    return space.free < min(LEAST_FREE_BYTES, space.total * LEAST_FREE_SHARE)
 
 
 def _runs(pid: int) -> bool:

@@ -43,6 +43,16 @@ def test_events_are_lines_of_json_with_the_time_that_is_left(capsys: pytest.Capt
     assert (verdict["headline"], verdict["repeats"]) == (["Take a."], 2)
 
 
+def test_the_minutes_that_were_given_bound_the_time_that_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = JsonLines()
+    with lines.of(1000.0, limit=60.0, least=300.0):
+        lines.print_line("the repeats that a verdict needs come first")
+    with lines.of(1000.0, limit=60.0, least=10.0):
+        lines.print_line("then the limit holds")
+    left = [round(json.loads(line)["left_s"]) for line in capsys.readouterr().out.splitlines()]
+    assert left == [300, 300, 0, 60, 60, 0]
+
+
 def test_a_reader_that_goes_away_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     class Nobody(io.StringIO):
         def flush(self) -> None:
@@ -55,14 +65,15 @@ def test_a_reader_that_goes_away_does_not_end_the_run(monkeypatch: pytest.Monkey
 
 
 def test_the_figures_of_the_last_second(tmp_path: Path) -> None:
-    tail = RowsTail(tmp_path / "rows")
+    clock = [0.0]
+    tail = RowsTail(tmp_path / "rows", lambda: clock[0])
     assert tail.look().requests == 0
     recorder = Recorder(tmp_path / "rows", TrialId("r", "a", "mixed"))
     for number in range(99):
         recorder.add("GET", 10, 0.0, 0.001 * (number + 1), moved=1000)
     recorder.add("GET", 10, 0.0, 9.0, error='a "bad", one')
     recorder.flush()
-    tail._at -= 10
+    clock[0] += 10
     found = tail.look()
     assert found.requests == pytest.approx(10, rel=0.01)
     assert found.errors == pytest.approx(0.1, rel=0.01)
@@ -72,7 +83,7 @@ def test_the_figures_of_the_last_second(tmp_path: Path) -> None:
     for _ in range(20_000):
         recorder.add("GET", 10, 0.0, 0.002, moved=1)
     recorder.close()
-    tail._at -= 10
+    clock[0] += 10
     assert tail.look().requests == pytest.approx(2000, rel=0.01), "of many rows only the last ones are read"
 
 

@@ -343,6 +343,16 @@ def test_no_space(tmp_path: Path) -> None:
     assert nothing_is_left(tmp_path)
 
 
+def test_others_who_use_the_disk_keep_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = running.RunningTarget(path=tmp_path)
+    assert running._broken(there)() == ""
+    usage = running.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(running.shutil, "disk_usage", lambda _: usage._replace(free=1000, total=10**12))
+    assert running._broken(there)() == "its file system is almost full"
+    monkeypatch.setattr(running.shutil, "disk_usage", lambda _: usage._replace(free=5000, total=100_000))
+    assert running._broken(there)() == "", "a small one is not"
+
+
 def test_a_run_is_not_written_over(tmp_path: Path) -> None:
     run = made(tmp_path, ["sizes"], stores=("local",))
     (run.directory / "meta.json").write_text("{}")

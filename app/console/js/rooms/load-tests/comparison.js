@@ -6,7 +6,7 @@ import { Page } from "../../components/page.js";
 import { Badge, Time } from "../../components/values.js";
 import { useResource } from "../../resource.js";
 import { pathTo } from "../../router.js";
-import { ROOM, titleOf } from "./words.js";
+import { capitalise, ROOM, titleOf } from "./words.js";
 
 const CALLS = { faster: ["good", "faster"], slower: ["bad", "slower"], "no difference": ["", "no difference"], "too noisy": ["warn", "too noisy to call"] };
 
@@ -32,7 +32,7 @@ function Comparison({ comparison, first, second }) {
   const targets = [...new Set(comparison.pairs.map((pair) => pair.target))];
   return html`
     <div class="grid"><${Side} name="A" loadTest=${first} /><${Side} name="B" loadTest=${second} /></div>
-    ${comparison.remarks.map((text) => html`<p class="note" key=${text}>${text[0].toUpperCase() + text.slice(1)}.</p>`)}
+    ${comparison.remarks.map((text) => html`<p class="note" key=${text}>${capitalise(text)}.</p>`)}
     ${targets.map((target) => html`<${Target} key=${target} target=${target} pairs=${comparison.pairs.filter((pair) => pair.target === target)} />`)}
     <p class="quiet small">Speed of B against A with 99 % intervals over the repeats. Less than 5 % is no difference.</p>`;
 }

@@ -10,7 +10,7 @@ import { formatBytes, formatPlural, formatSeconds } from "../../format.js";
 import { useResource } from "../../resource.js";
 import { pathTo } from "../../router.js";
 import { may } from "../../session.js";
-import { NotInstalled, ROOM, scenarioLabel, StateBadge, titleOf } from "./words.js";
+import { capitalise, NotInstalled, ROOM, scenarioLabel, StateBadge, titleOf } from "./words.js";
 
 /** Shows the history, or what a load test is for when there is none. */
 export function HistoryPage() {
@@ -63,7 +63,7 @@ function took(row) {
 
 function renderVerdict(row) {
   if (row.state === "complete") return row.headline[0] ?? "";
-  return html`<${StateBadge} state=${row.state} /> ${row.headline[0] ?? row.reason}`;
+  return html`<${StateBadge} state=${row.state} /> ${row.headline[0] ?? capitalise(row.reason)}`;
 }
 
 function Teaching() {

@@ -2,7 +2,7 @@
 import { html } from "../../ui.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { formatBytes, formatPlural } from "../../format.js";
-import { formatAbout } from "./words.js";
+import { capitalise, formatAbout } from "./words.js";
 
 /** The plan in sentences, what forbids it, and what to doubt. It stays while a newer one is worked out. */
 export function Preview({ asked, valid, preview }) {
@@ -28,5 +28,5 @@ function Plan({ asked, found }) {
     ${found.places.some((place) => place.kind === "endpoint") && html`<p>On an S3 endpoint it makes buckets <code>sluice-bench-…</code> and removes them.</p>`}
     ${asked.targets.length === 1 && html`<p class="note">With one target there are figures, but nothing to compare them with.</p>`}
     ${found.problems.map((text) => html`<p class="note bad" key=${text}>${text}</p>`)}
-    ${found.warnings.map((text) => html`<p class="note warn" key=${text}>${text[0].toUpperCase() + text.slice(1)}.</p>`)}`;
+    ${found.warnings.map((text) => html`<p class="note warn" key=${text}>${capitalise(text)}.</p>`)}`;
 }

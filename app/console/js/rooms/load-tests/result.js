@@ -2,7 +2,7 @@
 import { html } from "../../ui.js";
 import { Time } from "../../components/values.js";
 import { formatPlural, formatSeconds } from "../../format.js";
-import { scenarioLabel, StateBadge } from "./words.js";
+import { capitalise, scenarioLabel, StateBadge } from "./words.js";
 
 /** Shows the verdict first. The report is a page of its own that may run nothing: it stands in a frame. */
 export function Result({ loadTest }) {
@@ -19,7 +19,7 @@ export function Result({ loadTest }) {
 }
 
 function explain(state, reason, report) {
-  const why = reason ? `${reason[0].toUpperCase()}${reason.slice(1)}. ` : "";
+  const why = reason ? `${capitalise(reason)}. ` : "";
   if (state === "failed") return `${why}Nothing was measured.`;
   return `${why}${report ? "The report has what was measured until then." : ""}`;
 }

@@ -36,6 +36,11 @@ export function nameScenario(text) {
   return text.replace(/: (\w+) \(/, (_, name) => `: ${scenarioLabel(name)} (`);
 }
 
+/** Returns a text as a sentence begins. */
+export function capitalise(text) {
+  return text && text[0].toUpperCase() + text.slice(1);
+}
+
 /** Returns an estimate of a time: "5 min", "1 h 10 min", "40 s". */
 export function formatAbout(seconds) {
   if (seconds < 55) return `${Math.max(1, Math.round(seconds / 5) * 5)} s`;
