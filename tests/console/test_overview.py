@@ -37,6 +37,7 @@ def test_overview_goes_on_after_a_break_without_a_flash(root_tab: Tab, s3: Any, 
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it connects anew
     expect(page.get_by_role("status").filter(has_text="Reconnecting")).to_be_visible()
     expect(table).to_be_visible()
+    expect(page.locator(".figures.stale")).to_be_visible()
     expect(page.locator(".chart canvas")).to_have_count(4)
     page.context.set_offline(False)
     expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()

@@ -2,13 +2,13 @@ import { html } from "../../ui.js";
 import { formatBytes, formatNumber, formatSeconds } from "../../format.js";
 import { newest } from "./samples.js";
 
-/** What the gateway does this second, in figures. */
-export function Numbers({ samples }) {
+/** What the gateway does this second, in figures. `stale`: they are from before, since it does not answer. */
+export function Numbers({ samples, stale }) {
   const now = newest(samples);
   const errors = now.requests === undefined ? undefined : now.client_errors + now.server_errors;
   const bytes = (value) => (value === undefined ? "–" : `${formatBytes(Math.round(value))}/s`);
   return html`
-    <dl class="figures">
+    <dl class=${stale ? "figures stale" : "figures"} title=${stale ? "The gateway does not answer: these are the last figures that it sent." : undefined}>
       <${Figure} label="Requests" value=${formatNumber(now.requests)} unit="a second" />
       <${Figure} label="Errors" value=${formatNumber(errors)} unit="a second" bad=${now.server_errors > 0}
         title=${now.requests === undefined ? undefined : `${formatNumber(now.client_errors)} were the client's fault (4xx), ${formatNumber(now.server_errors)} the gateway's (5xx)`} />

@@ -38,7 +38,7 @@ export default function Overview() {
       <div class="stack overview">
         ${error && !data && html`<${ErrorNote} error=${error} retry=${reload} />`}
         ${(data || !error) && html`<${Attention} overview=${data} />`}
-        <${Numbers} samples=${samples} />
+        <${Numbers} samples=${samples} stale=${state === "waiting"} />
         <${Charts} samples=${samples} />
         ${data && html`<${StoresLine} stores=${data.stores} />`}
         <${OperationsTable} samples=${samples} />
