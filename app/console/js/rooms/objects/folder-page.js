@@ -1,5 +1,6 @@
 // A folder of a bucket: its path, its list, what is selected, and the object that is open.
 import { html, useEffect, useMemo, useRef, useState } from "../../ui.js";
+import { lazy } from "../../components/lazy.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { Page, Tabs } from "../../components/page.js";
 import { useCommands } from "../../components/palette.js";
@@ -11,7 +12,6 @@ import { DropTarget } from "./drop-target.js";
 import { EmptyFolder } from "./empty-folder.js";
 import { arrange, useListing, withRow } from "./listing.js";
 import { ListNote } from "./list-note.js";
-import { ObjectDialog } from "./object-dialog.js";
 import { ObjectList } from "./object-list.js";
 import { PathBar } from "./path-bar.js";
 import { folderPath } from "./paths.js";
@@ -20,6 +20,8 @@ import { useSelection } from "./selection.js";
 import { Toolbar } from "./toolbar.js";
 import { onUploaded } from "./upload/queue-state.js";
 import { UploadPanel } from "./upload/upload-panel.js";
+
+const ObjectDialog = lazy(async () => (await import("./object-dialog.js")).ObjectDialog);
 
 /** `open`: the key of the object whose dialog is open. */
 export function FolderPage({ bucket, prefix, open, query }) {

@@ -38,14 +38,16 @@ export function byKey(one, other) {
   return one.key < other.key ? -1 : one.key > other.key ? 1 : 0;
 }
 
-const NOTHING = { rows: [], next: null, loading: true, error: null, complete: false };
+const NOTHING = { of: null, rows: [], next: null, loading: true, error: null, complete: false };
 
 /**
  * Loads a folder page by page. Returns { rows, complete, full, loading, error, more, reload, change }.
  * `change(update)` replaces the rows by update(rows) after something was uploaded or removed.
  */
 export function useListing(bucket, prefix) {
-  const [state, setState] = useState(NOTHING);
+  const of = `${bucket}/${prefix}`;
+  const [stored, setState] = useState(NOTHING);
+  const state = stored.of === of ? stored : NOTHING; // never the rows of the folder before
   const running = useRef(null);
   const latest = useRef(state);
   latest.current = state;
@@ -53,11 +55,11 @@ export function useListing(bucket, prefix) {
     running.current?.abort();
     const abort = new AbortController();
     running.current = abort;
-    setState((before) => ({ ...before, loading: true, error: null }));
+    setState((before) => ({ ...before, of, loading: true, error: null }));
     try {
       const { rows, next } = await listPage({ bucket, prefix, token, signal: abort.signal });
       if (abort.signal.aborted) return;
-      setState((before) => ({ rows: keep ? before.rows.concat(rows) : rows, next, loading: false, error: null, complete: !next }));
+      setState((before) => ({ of, rows: keep ? before.rows.concat(rows) : rows, next, loading: false, error: null, complete: !next }));
     } catch (error) {
       if (!abort.signal.aborted) setState((before) => ({ ...before, loading: false, error }));
     } finally {
@@ -93,9 +95,9 @@ export function withRow(rows, row, complete) {
   return [...rows.slice(0, low), row, ...rows.slice(low + (same ? 1 : 0))];
 }
 
-/** Returns the part of a key that is shown below a prefix. */
+/** Returns the part of a key that is shown below a prefix, whose last name may be unfinished. */
 export function nameBelow(prefix, key) {
-  return key.slice(prefix.length) || key;
+  return key.slice(prefix.lastIndexOf("/") + 1) || key;
 }
 
 /** Filters and sorts what is loaded. `order`: { by: "name" | "size" | "modified", descending }. */

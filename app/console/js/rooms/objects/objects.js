@@ -1,9 +1,11 @@
 // The objects of a bucket: a folder's list, an object's page, open multipart uploads.
 import { html, useEffect, useState } from "../../ui.js";
+import { lazy } from "../../components/lazy.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { loadStyle } from "../../components/style.js";
 import { FolderPage } from "./folder-page.js";
-import { OpenUploads } from "./open-uploads.js";
+
+const OpenUploads = lazy(async () => (await import("./open-uploads.js")).OpenUploads);
 
 /** Shows /console/buckets/NAME/objects?prefix=…&key=… and …/objects/uploads. */
 export default function Objects({ segments, query }) {

@@ -1,13 +1,15 @@
 // What can be done with the rows that are selected.
 import { html, useMemo, useState } from "../../ui.js";
+import { lazy } from "../../components/lazy.js";
 import { Button } from "../../components/button.js";
 import { toast } from "../../components/toast.js";
 import { Bytes } from "../../components/values.js";
 import { formatPlural } from "../../format.js";
 import { downloadUrl, startDownload } from "./actions.js";
-import { ArchiveDialog } from "./archive-dialog.js";
-import { DeleteDialog } from "./delete-dialog.js";
-import { TransferDialog } from "./transfer-dialog.js";
+
+const ArchiveDialog = lazy(async () => (await import("./archive-dialog.js")).ArchiveDialog);
+const DeleteDialog = lazy(async () => (await import("./delete-dialog.js")).DeleteDialog);
+const TransferDialog = lazy(async () => (await import("./transfer-dialog.js")).TransferDialog);
 
 /** Shows count and size of the selection, and its actions. */
 export function SelectionBar({ bucket, prefix, versioning, listing, selection, list }) {

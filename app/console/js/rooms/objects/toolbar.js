@@ -1,12 +1,14 @@
 // The buttons of a folder: filter, upload, and what applies to all of it.
 import { html, useEffect, useRef, useState } from "../../ui.js";
+import { lazy } from "../../components/lazy.js";
 import { Button } from "../../components/button.js";
 import { Menu } from "../../components/menu.js";
 import { pathTo } from "../../router.js";
-import { ArchiveDialog } from "./archive-dialog.js";
-import { FolderDialog } from "./folder-dialog.js";
 import { addFiles } from "./upload/add-files.js";
 import { filesOfInput } from "./upload/chosen-files.js";
+
+const ArchiveDialog = lazy(async () => (await import("./archive-dialog.js")).ArchiveDialog);
+const FolderDialog = lazy(async () => (await import("./folder-dialog.js")).FolderDialog);
 
 /** `look({ filter })` filters what is loaded; `/` goes to the filter, and Enter from there to the list. */
 export function Toolbar({ bucket, prefix, versioning, listing, filter, look, list }) {
