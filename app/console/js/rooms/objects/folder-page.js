@@ -2,11 +2,10 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../ui.js";
 import { lazy } from "../../components/lazy.js";
 import { ErrorNote } from "../../components/error-note.js";
-import { Page, Tabs } from "../../components/page.js";
 import { useCommands } from "../../components/palette.js";
 import { navigate, pathTo } from "../../router.js";
 import { useResource } from "../../resource.js";
-import { bucketTabs } from "../buckets/bucket-frame.js";
+import { BucketFrame, isGone } from "../buckets/bucket-frame.js";
 import { readVersioning } from "./actions.js";
 import { DropTarget } from "./drop-target.js";
 import { EmptyFolder } from "./empty-folder.js";
@@ -47,8 +46,7 @@ export function FolderPage({ bucket, prefix, open, query }) {
   ], [bucket, listing.reload]);
   const isEmpty = listing.complete && !listing.rows.length && !listing.error;
   return html`
-    <${Page} title=${bucket} crumbs=${[{ label: "Buckets", href: pathTo(["buckets"]) }]}>
-      <${Tabs} label="Parts of the bucket" tabs=${bucketTabs(bucket, "objects")} />
+    <${BucketFrame} name=${bucket} current="objects" gone=${isGone(listing.error)}>
       <${DropTarget} bucket=${bucket} prefix=${prefix} versioning=${versioning}>
         <div class="stack tight objects">
           <${PathBar} bucket=${bucket} prefix=${prefix} />
