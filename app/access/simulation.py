@@ -214,7 +214,12 @@ class _Reasons:
         if self.verdict is Verdict.BY_UPLOAD:
             return Simulation(DEPENDS, "upload", "Only who began the upload may do this.", deciding)
         if self.verdict is Verdict.BY_TAGS or question.bucket is None:
-            return Simulation(DEPENDS, "tags", "It depends on the object's tags.", deciding)
+            return Simulation(
+                DEPENDS,
+                "tags",
+                "It depends on the object's tags, which are not known: give them as conditions.",
+                deciding,
+            )
         if known is None:
             reason = "It depends on the object's owner and ACL; this object is not there, or not known to you."
             return Simulation(DEPENDS, "object", reason, deciding)

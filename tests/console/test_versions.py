@@ -12,7 +12,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.tab import Tab
+from tests.console.test_buckets import iam
+from tests.support.gateway import Gateway
 
+READER = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": {"Effect": "Allow", "Action": ["s3:List*", "s3:GetObjectVersion"], "Resource": "*"},
+    }
+)
 KEY = "a//<img src=x onerror=document.title='owned'>.txt"
 
 
@@ -159,3 +167,22 @@ def test_the_editor_of_rules_shows_what_would_go(root_tab: Tab, s3: Any, locked:
     dialog.get_by_role("button", name="Show keys").first.click()
     expect(dialog.get_by_role("cell", name="logs/a")).to_be_visible()
     root_tab.check_accessibility()
+
+
+def test_a_user_without_rights_is_told_so(open_tab: Callable[..., Tab], s3: Any, locked: str, gateway: Gateway) -> None:
+    """What S3 refuses is said as S3 says it; rights that cannot be asked about are not guessed."""
+    put(s3, locked, "one", key="k")
+    tab = open_tab()
+    for action, parameters in (("CreateUser", {}), ("PutUserPolicy", {"PolicyName": "p", "PolicyDocument": READER})):
+        iam(gateway, action, UserName="versions-reader", **parameters)
+    key = iam(gateway, "CreateAccessKey", UserName="versions-reader")["AccessKey"]
+    tab.sign_in(key["AccessKeyId"], key["SecretAccessKey"])
+    page = open_timeline(tab, locked, "k")
+    page.get_by_role("button", name="Why can this not be deleted?").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("Your right to s3:DeleteObjectVersion is not known")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Delete for good").click()
+    dialog.get_by_role("button", name="Delete this version").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("AccessDenied")
+    assert s3.head_object(Bucket=locked, Key="k")["ContentLength"] == 3

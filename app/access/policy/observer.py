@@ -7,14 +7,16 @@ also record their result, so that an explanation and a decision cannot differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, cast
 
 from sluice_s3.app.access.policy.evaluate import Decision, Policy
 from sluice_s3.app.access.policy.statements import Request, Statement
 from sluice_s3.app.access.policy.wildcards import ALLOWED, TooCostly, Work
 
-APPLIES, DIFFERS, SKIPPED, COSTLY = "applies", "differs", "not-evaluated", "too-costly"
-"""Outcomes of a statement."""
+APPLIES, DIFFERS, SKIPPED = "applies", "differs", "not-evaluated"
+OPEN, COSTLY = "depends", "too-costly"
+"""Outcomes of a statement. OPEN: it needs a value that is not known."""
 ACTION, PRINCIPAL, RESOURCE, CONDITION = "action", "principal", "resource", "condition"
 """Parts of a statement."""
 
@@ -73,11 +75,14 @@ class PolicyObserver:
     def decide(self, policy: Policy, request: Request, *, gifts: bool) -> Decision:
         """Return the decision of a policy, and record how it came about. Raises what `values` raises."""
         watched = [_WatchedStatement(one, self._explaining) for one in policy.statements]
-        decision = Policy(cast(Sequence[Statement], watched)).decide(request, self._work, gifts=gifts)
-        traces = tuple(
-            StatementTrace(index, one.statement, one.outcome, one.mismatches) for index, one in enumerate(watched)
-        )
-        self.traces.append(PolicyTrace(policy, gifts, decision, traces))
+        decision = Decision.SILENT
+        try:
+            decision = Policy(cast(Sequence[Statement], watched)).decide(request, self._work, gifts=gifts)
+        finally:
+            traces = (
+                StatementTrace(place, one.statement, one.outcome, one.mismatches) for place, one in enumerate(watched)
+            )
+            self.traces.append(PolicyTrace(policy, gifts, decision, tuple(traces)))
         return decision
 
 
@@ -92,14 +97,17 @@ class _WatchedStatement:
         self._explaining = explaining
 
     def applies(self, request: Request, work: Work) -> bool:
-        self.outcome = COSTLY
-        applies = self.statement.applies(request, work)
+        self.outcome = OPEN
+        try:
+            applies = self.statement.applies(request, work)
+        except TooCostly:
+            self.outcome = COSTLY
+            raise
         self.outcome = APPLIES if applies else DIFFERS
         if not applies:
-            try:
+            # a value that the decision did not need may be unknown: to explain must not change the decision
+            with suppress(Exception):
                 self.mismatches = tuple(find_mismatches(self.statement, request, self._explaining))
-            except TooCostly:
-                self.mismatches = ()
         return applies
 
 

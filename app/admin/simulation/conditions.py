@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sluice_s3.app.access.authorize import ConditionNotLoaded
+from sluice_s3.app.access.policy.condition_keys import ON_TAGGED
 from sluice_s3.app.access.principal import Principal
 from sluice_s3.app.index.buckets.rows import Bucket
-from sluice_s3.app.s3.auth.condition_context import ConditionContext
+from sluice_s3.app.s3.auth.condition_context import TAGS_NOT_LOADED, ConditionContext
 from sluice_s3.app.s3.wire.request import S3Request
 
 SIGNED = {"s3:authtype": "REST-HEADER", "s3:signatureversion": "AWS4-HMAC-SHA256"}
@@ -33,7 +33,7 @@ class SimulatedConditions:
         address: str,
         tags: dict[str, str] | None = None,
     ) -> None:
-        """`address` is the client's; `tags` are those of the existing object, None for those of no object."""
+        """`address` is the client's; `tags` are those of the existing object, None where they are not known."""
         self.given = {
             name.lower(): (values,) if isinstance(values, str) else tuple(values) for name, values in given.items()
         }
@@ -45,10 +45,14 @@ class SimulatedConditions:
         request.operation = action.partition(":")[2]
         request.location, request.bucket_tags, request.tags = "", {}, {}
         self._signed = account_id is not None
-        self._context = ConditionContext(request, bucket, tags=tags)
+        unknown = TAGS_NOT_LOADED if action in ON_TAGGED else None
+        self._context = ConditionContext(request, bucket, tags=unknown if tags is None else tags)
 
     def find_values(self, key: str) -> tuple[str, ...] | None:
-        """Return the values of a key by its name in lower case; None when the request has none."""
+        """Return the values of a key by its name in lower case; None when the request has none.
+
+        Raises ConditionNotLoaded for tags of an object that is not known.
+        """
         if key not in self.asked:
             self.asked[key] = self._find(key)
         return self.asked[key]
@@ -58,7 +62,4 @@ class SimulatedConditions:
             return self.given[key] or None
         if self._signed and key in SIGNED:
             return (SIGNED[key],)
-        try:
-            return self._context.find_values(key)
-        except ConditionNotLoaded:
-            return None
+        return self._context.find_values(key)

@@ -79,7 +79,7 @@ class StatementOut(BaseModel):
     index: int
     sid: str
     effect: Literal["Allow", "Deny"]
-    outcome: Literal["applies", "differs", "not-evaluated", "too-costly"]
+    outcome: Literal["applies", "differs", "not-evaluated", "depends", "too-costly"]
     mismatches: list[MismatchOut]
     statement: dict[str, Any] = Field(description="As the policy has it.")
 

@@ -120,7 +120,7 @@ async def _find_version(index: Index, asked: SimulationIn, bucket: Bucket | None
     """Return the object that a question names, if it is there and who asks may read its ACL and tags."""
     if bucket is None or asked.key is None:
         return None
-    named = asked.conditions.get("s3:VersionId", asked.conditions.get(VERSION_ID))
+    named = next((value for name, value in asked.conditions.items() if name.lower() == VERSION_ID), None)
     stored = await index.bucket(bucket.name)
     if stored is None or not (caller.root or all(_may(caller, action, stored, asked.key) for action in _READS_OBJECT)):
         return None
@@ -170,7 +170,7 @@ def _statements(text: str) -> Sequence[dict[str, Any]]:
 
 
 def _statement(trace: StatementTrace, written: dict[str, Any]) -> StatementOut:
-    outcome: Literal["applies", "differs", "not-evaluated", "too-costly"] = trace.outcome  # type: ignore[assignment]
+    outcome: Literal["applies", "differs", "not-evaluated", "depends", "too-costly"] = trace.outcome  # type: ignore[assignment]
     return StatementOut(
         index=trace.place,
         sid=trace.statement.sid,

@@ -9,12 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_s3.app.access.acl import ALL_USERS, AUTHENTICATED_USERS
-from sluice_s3.app.access.authorize import Verdict, authorize
+from sluice_s3.app.access.acl import ALL_USERS, AUTHENTICATED_USERS, Grant
+from sluice_s3.app.access.authorize import ConditionNotLoaded, Verdict, authorize
 from sluice_s3.app.access.policy import Decision, Policy, Request, Work, parse_identity
 from sluice_s3.app.access.policy.observer import APPLIES, find_mismatches
+from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.principal import NamedPolicy, Principal, build_principal
-from sluice_s3.app.access.simulation import ALLOWED, DENIED, DEPENDS, Question, Simulation, label, simulate
+from sluice_s3.app.access.simulation import (
+    ALLOWED,
+    DENIED,
+    DEPENDS,
+    Question,
+    SimulatedObject,
+    Simulation,
+    label,
+    simulate,
+)
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.iam.rows import USER, Identity, KeyOwner
 from tests.support.environment import sized
@@ -35,6 +45,7 @@ conditions = st.sampled_from(
         {"NotIpAddress": {"aws:SourceIp": "10.0.0.0/8"}},
         {"StringLike": {"aws:UserAgent": "a*"}, "Bool": {"aws:SecureTransport": "true"}},
         {"Null": {"aws:Referer": "true"}},
+        {"StringEquals": {"s3:ExistingObjectTag/team": "blue"}, "IpAddress": {"aws:SourceIp": "10.0.0.0/8"}},
     ]
 )
 principals = st.sampled_from(["*", {"AWS": OWNER}, {"AWS": OTHER}, {"AWS": list(ARNS.values())}, {"AWS": USER_ID}])
@@ -92,6 +103,17 @@ values = st.dictionaries(
 )
 
 
+def find_values_of(found: dict[str, tuple[str, ...]]) -> Values:
+    """These values; the tags of the object are not known."""
+
+    def find_value(key: str) -> tuple[str, ...] | None:
+        if key.startswith("s3:existingobjecttag/"):
+            raise ConditionNotLoaded
+        return found.get(key)
+
+    return find_value
+
+
 def find_grounds(question: Question, found: Simulation) -> None:
     """Check that the named statements apply, and were not needed for nothing."""
     for one in found.deciding:
@@ -117,8 +139,9 @@ def test_it_agrees_with_authorize(
 ) -> None:
     account, principal, sources = caller
     key = None if "Bucket" in action else "a1"
-    question = Question(account, principal, action, bucket, key, "b", given_values.get, sources)
-    verdict = authorize(account, action, bucket, key, given_values.get, principal=principal, work=Work())
+    find_value = find_values_of(given_values)
+    question = Question(account, principal, action, bucket, key, "b", find_value, sources)
+    verdict = authorize(account, action, bucket, key, find_value, principal=principal, work=Work())
     found = simulate(question)
     expected = {Verdict.YES: ALLOWED, Verdict.NO: DENIED}.get(verdict, DEPENDS)
     assert found.decision == expected, found.reason
@@ -178,6 +201,22 @@ def test_a_condition_that_fails_says_what_it_found() -> None:
 )
 def test_acls_and_what_ignores_them_are_named(found: dict[str, Any], ground: str) -> None:
     assert ask(bucket_of(**found), "s3:ListBucket", key=None).ground == ground
+
+
+@pytest.mark.parametrize(
+    ("known", "decision", "ground"),
+    [
+        (None, DEPENDS, "object"),
+        (SimulatedObject(OWNER, None), DENIED, "object-acl"),
+        (SimulatedObject(OTHER, None), ALLOWED, "object-owner"),
+        (SimulatedObject(OWNER, (Grant(OTHER, "READ"),)), ALLOWED, "object-acl"),
+        (SimulatedObject(OWNER, (Grant(OTHER, "WRITE_ACP"),)), DENIED, "object-acl"),
+    ],
+)
+def test_where_acls_apply_the_object_decides(known: SimulatedObject | None, decision: str, ground: str) -> None:
+    bucket = bucket_of(ownership="ObjectWriter")
+    found = simulate(Question(OTHER, None, "s3:GetObject", bucket, "k", "b", lambda _: None, {}, known))
+    assert (found.decision, found.ground) == (decision, ground)
 
 
 def test_a_public_policy_that_is_ignored_is_named() -> None:

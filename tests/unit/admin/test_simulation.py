@@ -226,3 +226,15 @@ async def test_keys_that_are_disabled_are_denied(site: Site) -> None:
     question: dict[str, Any] = {"principal": "AKIAANNA", "action": "s3:GetObject", "bucket": "photos", "key": "a"}
     found = await site.ask(**question)
     assert (found["decision"], found["ground"]) == ("denied", "disabled")
+
+
+async def test_tags_that_are_not_known_leave_it_open(site: Site) -> None:
+    tagged = {**EVERYBODY, "Principal": {"AWS": BEN}, "Condition": {"StringEquals": {"s3:ExistingObjectTag/a": "b"}}}
+    question: dict[str, Any] = {"principal": BEN, "action": "s3:GetObject", "bucket": "photos", "key": "a"}
+    draft = {"kind": "bucket", "text": text(tagged)}
+    found = await site.ask(**question, drafts=[draft])
+    assert (found["decision"], found["ground"]) == ("depends", "tags")
+    assert found["policies"][0]["statements"][0]["outcome"] == "depends"
+    for value, decision in (("b", "allowed"), ("c", "denied")):
+        given = {"s3:ExistingObjectTag/a": value}
+        assert (await site.ask(**question, drafts=[draft], conditions=given))["decision"] == decision

@@ -5,7 +5,7 @@ import { describePolicy } from "./policy-names.js";
 
 const DECISIONS = { allow: ["good", "allows"], deny: ["bad", "denies"], silent: ["", "says nothing"] };
 const OUTCOMES = {
-  applies: "applies", differs: "does not apply", "not-evaluated": "was not needed: another statement had decided", "too-costly": "takes too long to evaluate",
+  applies: "applies", differs: "does not apply", "not-evaluated": "was not needed: another statement had decided", depends: "depends on what is not known", "too-costly": "takes too long to evaluate",
 };
 
 /** Lists the policies that were evaluated, and the condition keys that they asked for. */
