@@ -16,7 +16,8 @@ _OF_KUBERNETES = r"(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]+_\w+)?)"
 """Its own for services whose names begin with the prefix."""
 _OTHERS = re.compile(
     # of commands, of compose files, of tests and benchmarks
-    rf"SLUICE_(USER_SECRET_KEY|IMAGE|LOADTEST_IMAGE|PUBLISH|(TEST|BENCH|CRASH)_.+|{_OF_KUBERNETES})"
+    r"SLUICE_(USER_SECRET_KEY|IMAGE|LOADTEST_IMAGE|PUBLISH|(TEST|CRASH)_.+|BENCH_(BUCKET|DIRECT|POSTGRES|RUN)|"
+    rf"{_OF_KUBERNETES})"
 )
 _OTHERS_OF_MINIO = re.compile(f"{minio.PREFIX}{_OF_KUBERNETES}")
 
