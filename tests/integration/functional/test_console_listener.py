@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import subprocess
 from pathlib import Path
@@ -40,47 +39,33 @@ def ended(gateway: Gateway) -> str:
     return printed + (gateway.data.parent / f"{gateway.data.name}.log").read_text()
 
 
-def test_with_tls(tmp_path: Path) -> None:
+def test_s3_beside_the_console(tmp_path: Path) -> None:
     cert, key = make_certificate(tmp_path)
     options = ("--tls-cert", str(cert), "--tls-key", str(key), "--admin-port", "0")
-    gateway = Gateway(tmp_path / "data", workers=1, options=options, env={"SLUICE_PROMETHEUS_AUTH": "public"})
-    with gateway.start(), httpx.Client(verify=ssl.create_default_context(cafile=str(cert))) as http:
-        s3, admin = (url.replace("127.0.0.1", "localhost") for url in (gateway.endpoint, gateway.admin))
-        assert admin.startswith("https://")
-        answer = http.post(admin + SESSION, json=KEYS, headers={"origin": admin})
-        assert answer.headers["set-cookie"].startswith("__Host-Http-sluice-")
-        assert answer.headers["set-cookie"].endswith("; Secure")
-        assert answer.json()["endpoint"] == s3
-        csrf = {"origin": admin, "x-sluice-csrf": answer.json()["csrf"]}
-        (url,) = http.post(admin + "/api/v1/signatures", json={"requests": [{}]}, headers=csrf).json()["urls"]
-        assert url.startswith(s3)
-        assert http.get(url, headers={"origin": admin}).headers["access-control-allow-origin"] == admin
-        assert "sluice_requests_total" in http.get(s3 + "/minio/v2/metrics/cluster").text
-        assert http.get(admin + "/metrics").status_code == 200
-
-
-def test_s3_beside_the_console(tmp_path: Path) -> None:
-    gateway = Gateway(
-        tmp_path / "data", workers=1, options=("--admin-port", "0"), env={"SLUICE_ACCESS_LOG": "true"}
-    ).start()
-    admin, s3 = gateway.admin, gateway.endpoint
+    env = {"SLUICE_ACCESS_LOG": "true", "SLUICE_PROMETHEUS_AUTH": "public"}
+    gateway = Gateway(tmp_path / "data", workers=1, options=options, env=env).start()
+    s3, admin = (url.replace("127.0.0.1", "localhost") for url in (gateway.endpoint, gateway.admin))
     try:
-        with httpx.Client() as http:
+        with httpx.Client(verify=ssl.create_default_context(cafile=str(cert))) as http:
+            assert admin.startswith("https://")
             signed_in = http.post(admin + SESSION, json=KEYS, headers={"origin": admin})
+            assert signed_in.headers["set-cookie"].startswith("__Host-Http-sluice-")
+            assert signed_in.headers["set-cookie"].endswith("; Secure")
+            assert signed_in.json()["endpoint"] == s3
             cookie = "; ".join(f"{name}={value}" for name, value in signed_in.cookies.items())
             headers = {"origin": admin, "x-sluice-csrf": signed_in.json()["csrf"]}
             check_cookies(http, s3, cookie)
             check_answers(http, s3, admin, sign(http, admin, headers))
             browser = http.get(s3, headers={"accept": "text/html"})
             assert (browser.status_code, browser.headers["location"]) == (302, f"{admin}/console/")
+            assert "sluice_requests_total" in http.get(s3 + "/minio/v2/metrics/cluster").text
             check_sign_out(http, admin, s3, headers)
     finally:
         printed = ended(gateway)
     secret = cookie.partition("=")[2]
-    assert "Unknown" in printed or '"operation"' in printed, "requests were logged"
-    assert all(
-        part not in printed for part in (secret, secret.rpartition(".")[2], SECRET_KEY, headers["x-sluice-csrf"])
-    )
+    assert '"operation"' in printed, "requests were logged"
+    for hidden in (secret, secret.rpartition(".")[2], SECRET_KEY, headers["x-sluice-csrf"]):
+        assert hidden not in printed
 
 
 def sign(http: httpx.Client, admin: str, headers: dict[str, str], **one: Any) -> str:
@@ -123,15 +108,3 @@ def check_sign_out(http: httpx.Client, admin: str, s3: str, headers: dict[str, s
     refused = http.get(url)
     assert refused.status_code == 403
     assert "InvalidAccessKeyId" in refused.text
-
-
-def test_console_off(tmp_path: Path) -> None:
-    env = {"SLUICE_CONSOLE": "false", "SLUICE_ADMIN_TOKEN": "the-token"}
-    with Gateway(tmp_path / "data", workers=1, options=("--admin-port", "0"), env=env).start() as gateway:
-        assert httpx.get(gateway.endpoint, headers={"accept": "text/html"}).status_code == 403
-        own = httpx.get(gateway.endpoint, headers={"origin": gateway.admin})
-        assert not [name for name in own.headers if name.startswith("access-control")]
-        for path in ("/", "/console/", "/console", "/api/v1/session"):
-            assert httpx.get(gateway.admin + path).status_code == 404, path
-        token = {"authorization": "Bearer the-token"}
-        assert json.loads(httpx.get(gateway.admin + "/api/v1/stores", headers=token).text)

@@ -10,9 +10,11 @@ import pytest
 
 from sluice_s3.app.admin.sessions import cookie as cookies
 from sluice_s3.app.index.iam.rows import Session, console_session_name
+from sluice_s3.app.main import _find_console
 from sluice_s3.app.settings import Settings
 from tests.support.settings import ROOT
 from tests.unit.admin.console_client import ORIGIN, Console, console
+from tests.unit.admin.test_admin import Alone
 
 SESSION = "/api/v1/session"
 KEYS = {"access_key": ROOT.access, "secret_key": ROOT.secret}
@@ -240,9 +242,22 @@ async def test_console_off(settings: Settings) -> None:
     async with console(settings.model_copy(update={"console": False})) as site:
         browser = site.browser()
         assert (await browser.post(SESSION, json=KEYS)).status_code == 404
-        assert await status(browser) == 404
+        for path in (SESSION, "/", "/console", "/console/"):
+            assert (await browser.get(path)).status_code == 404
         token = site.browser(authorization="Bearer sesame-sesame")
         assert (await token.get("/api/v1/stores")).status_code == 200
+
+
+def test_s3_knows_no_console_that_is_off(settings: Settings) -> None:
+    """Nobody is led to it, and no other origin may read."""
+    assert _find_console(settings, Alone(b"")) is None, "no admin listener"  # type: ignore[arg-type]
+
+    class Server(Alone):
+        def addresses(self) -> dict[str, str]:
+            return {"s3": "http://0.0.0.0:9000", "admin": "http://0.0.0.0:9001"}
+
+    assert _find_console(settings, Server(b"")) is not None  # type: ignore[arg-type]
+    assert _find_console(settings.model_copy(update={"console": False}), Server(b"")) is None  # type: ignore[arg-type]
 
 
 async def test_the_admin_token_is_a_caller_too(site: Console) -> None:
