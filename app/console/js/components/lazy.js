@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../ui.js";
 import { ErrorNote } from "./error-note.js";
 
-/** Returns a component for one that `load()` resolves to: lazy(async () => (await import("./x.js")).X). */
+/** Returns a component for one that `load()` resolves to: lazy(async () => (await import(…)).Name). */
 export function lazy(load) {
   let known = null;
   return function Lazy(props) {
