@@ -54,7 +54,7 @@ async def answer(
     index: Index, asked: SimulationIn, found: Found, bucket: Bucket | None, notes: list[str], caller: Caller
 ) -> SimulationOut:
     """Return the answer to a question. Raises Malformed for a draft, ValueError for what cannot be asked."""
-    action, key = _action(asked), asked.key
+    action, key = _action(asked), asked.key or None
     if action in OF_ACCOUNT:
         bucket = None
     principal, sources = prepare_principal(found, [one for one in asked.drafts if one.kind != BUCKET])
@@ -107,18 +107,18 @@ def _action(asked: SimulationIn) -> str:
     action = _ACTIONS.get(asked.action.lower())
     if action is None:
         raise ValueError(f"{asked.action[:64]} is no action of S3: it is written as in policies, s3:GetObject.")
-    if action in OBJECT_ACTIONS and asked.key is None:
+    if action in OBJECT_ACTIONS and not asked.key:
         raise ValueError(f"{action} is an action on objects: name a key.")
-    if action in BUCKET_ACTIONS and asked.key is not None:
+    if action in BUCKET_ACTIONS and asked.key:
         raise ValueError(f"{action} is an action on buckets: name no key.")
-    if asked.key is not None and not asked.bucket:
+    if asked.key and not asked.bucket:
         raise ValueError("A key needs a bucket.")
     return action
 
 
 async def _find_version(index: Index, asked: SimulationIn, bucket: Bucket | None, caller: Caller) -> Version | None:
     """Return the object that a question names, if it is there and who asks may read its ACL and tags."""
-    if bucket is None or asked.key is None:
+    if bucket is None or not asked.key:
         return None
     named = next((value for name, value in asked.conditions.items() if name.lower() == VERSION_ID), None)
     stored = await index.bucket(bucket.name)

@@ -174,6 +174,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"action": "s3:Nothing"}, "is no action of S3"),
     ({"action": "s3:ListBucket"}, "name no key"),
     ({"key": None}, "name a key"),
+    ({"key": ""}, "name a key"),
     ({"bucket": ""}, "A key needs a bucket"),
     ({"more": 1}, ""),
     ({"conditions": {"a": 1}}, ""),

@@ -5,6 +5,7 @@ import { Button } from "../../components/button.js";
 import { ErrorNote } from "../../components/error-note.js";
 import { Field } from "../../components/field.js";
 import { useAction, useResource } from "../../resource.js";
+import { callS3Xml } from "../../s3.js";
 import { session } from "../../session.js";
 import { ACTIONS, isOnObject } from "./actions.js";
 import { Answer } from "./answer.js";
@@ -43,8 +44,8 @@ export function Simulator({ initial = {}, fixed = {}, drafts = [], withDrafts = 
           hint="An access key, the ARN of a user, role or session, an account, or * for everybody." />
         <${Suggested} label="Does what" required value=${asked.action} onInput=${set("action")} values=${ACTIONS}
           hint="An action, as policies name it." />
-        ${!("bucket" in fixed) && html`<${Suggested} label="Bucket" value=${asked.bucket} onInput=${set("bucket")} values=${[]} />`}
-        ${isOnObject(asked.action) && html`<${Suggested} label="Key" value=${asked.key} onInput=${set("key")} values=${[]}
+        ${!("bucket" in fixed) && html`<${Suggested} label="Bucket" value=${asked.bucket} onInput=${set("bucket")} load=${loadBuckets} required=${asked.action !== "s3:ListAllMyBuckets"} />`}
+        ${isOnObject(asked.action) && html`<${Suggested} label="Key" required value=${asked.key} onInput=${set("key")} values=${[]}
           hint="Of an object, which need not exist." />`}
       </div>
       <${Conditions} conditions=${conditions} onChange=${setConditions} />
@@ -63,6 +64,16 @@ function Suggested({ label, hint, value, onInput, values, load, required }) {
       ${(control) => html`<input ...${control} list=${list} required=${required} value=${value} onInput=${onInput} autocomplete="off"
         autocapitalize="none" spellcheck=${false} />`}<//>
     <datalist id=${list}>${(data ?? []).map((one) => html`<option key=${one} value=${one} />`)}</datalist>`;
+}
+
+async function loadBuckets(signal) {
+  try {
+    const answer = await callS3Xml({ query: { "max-buckets": "1000" }, signal });
+    return [...answer.getElementsByTagName("Name")].map((one) => one.textContent);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    return []; // without the right to list buckets they are typed
+  }
 }
 
 async function loadPrincipals(signal) {
