@@ -98,18 +98,19 @@ def is_open(bucket: Bucket) -> bool:
 
 @router.get("/buckets/{name}")
 async def get_bucket(request: Request, name: str, caller: Annotated[Caller, Depends(require())]) -> BucketDetail:
-    """Return a bucket (`s3:ListBucket` on it, or `sluice:ListBuckets`)."""
+    """Return a bucket (`s3:ListBucket` on it, or `sluice:ListBuckets`; then its contents need `sluice:GetQuota`)."""
     bucket, rights = await seen_bucket(request, name, caller)
     settings: Settings = request.app.state.settings
     store: Store = request.app.state.store
-    counted = (await _counts(request).find([bucket])).get(bucket.id)
+    may_count = rights.may("s3:ListBucket", bucket) or caller.may("sluice:GetQuota")
+    counted = (await _counts(request).find([bucket])).get(bucket.id) if may_count else None
     configured = settings.named_stores.get(bucket.store)
     return BucketDetail(
         **BucketOut.of(bucket).model_dump(),
         owned=bucket.owner_id == caller.account_id,
         signing_region=Regions(settings.region).of(bucket),
         contents=to_contents(counted),
-        quota=to_limits(bucket),
+        quota=to_limits(bucket) if may_count else None,
         plain_files=configured is not None and configured.layout == "tree",
         encryption_available=bool(await store.index.note(KEYRING)),
         storage_classes=sorted(settings.class_stores),

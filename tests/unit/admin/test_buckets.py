@@ -184,6 +184,9 @@ async def test_a_user_sees_what_his_policies_allow(settings: Settings, console: 
     assert (await get("/api/v1/buckets/full")).json()["may_set_quota"] is False
     assert (await get("/api/v1/buckets/plain")).status_code == 403
     assert (await get("/api/v1/buckets/plain/quota")).status_code == 403
+    console.become(allow("sluice:ListBuckets"))
+    seen = (await get("/api/v1/buckets/theirs")).json()
+    assert (seen["store"], seen["contents"], seen["quota"]) == ("fast", None, None)
     console.become({**allow("s3:*"), "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}})
     assert (await get("/api/v1/buckets")).status_code == 403
     console.become({**allow("s3:*"), "Condition": {"IpAddress": {"aws:SourceIp": "127.0.0.1"}}})

@@ -20,7 +20,7 @@ const REGION = /^[A-Za-z0-9._-]{1,64}$/;
 export function CreateDialog({ onClose }) {
   const { data: choices, error: unknown } = useResource((signal) => callApi("GET", "bucket-choices", { signal }), []);
   const [form, setForm] = useState({ name: "", store: "", region: "", versions: false, lock: false });
-  const [run, { busy, error }] = useAction(() => createBucket(form, choices));
+  const [run, { busy, error }] = useAction(() => createBucket(plain ? { ...form, versions: false, lock: false } : form, choices));
   const plain = Boolean(choices?.stores.find((store) => store.name === (form.store || defaultOf(choices)))?.plain_files);
   const problems = { name: nameProblem(form.name), region: form.region && !REGION.test(form.region) ? "Letters, digits, dots, hyphens, underscores; 64 at most." : "" };
   const ready = form.name.length >= 3 && !problems.name && !problems.region && choices;

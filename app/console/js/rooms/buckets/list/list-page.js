@@ -11,7 +11,7 @@ import { navigate, pathTo } from "../../../router.js";
 import { CreateDialog } from "../create/create-dialog.js";
 import { BucketTable } from "./bucket-table.js";
 
-const PAGE = 200;
+const PAGE = 500;
 const COUNTING_MS = 1500;
 
 /** Lists the buckets of the session's account. `?filter=` is in the address, `?create` opens the dialog. */

@@ -3,10 +3,13 @@ import { useEffect, useState } from "../../../ui.js";
 import { useAction, useResource } from "../../../resource.js";
 import { leaveQuestion } from "../../../router.js";
 import { callS3, S3Error } from "../../../s3.js";
+import { session } from "../../../session.js";
 import { parseXml } from "../../../xml.js";
 import { isSameDocument } from "./shape.js";
 
 const CHANGED = "This setting was changed by somebody else, or in another window, since you opened it. Copy what you need, then load it again.";
+/** Drafts of pages that the end of a session took away, by bucket and setting: they are there again after signing in. */
+const interrupted = new Map();
 const LEAVE = "This setting has changes that are not saved. Leave, and lose them?";
 
 /** Reads a setting: { source (null: there is none), value, shown, note }. `shown` false: only its text can show it whole. */
@@ -44,6 +47,15 @@ export function useSetting(kind, bucket) {
   const setDraft = (next) => setKept(next && { of: loaded, draft: next });
   const current = draft ?? (loaded && firstDraft(kind, loaded));
   const dirty = Boolean(draft) && JSON.stringify(contentOf(draft)) !== JSON.stringify(contentOf(firstDraft(kind, loaded, draft.mode)));
+  const place = `${bucket}/${kind.name}`;
+  useEffect(() => {
+    const before = loaded && interrupted.get(place);
+    if (before?.source === loaded?.source && before) setDraft(before.draft);
+    if (loaded) interrupted.delete(place);
+  }, [loaded]);
+  useEffect(() => () => {
+    if (dirty && session.peek() === null) interrupted.set(place, { source: loaded.source, draft });
+  }, [dirty, draft]);
   useEffect(() => {
     leaveQuestion.value = dirty ? () => LEAVE : null;
     return () => {
