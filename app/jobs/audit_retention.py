@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sluice_s3.app.index.interface import Index
 from sluice_s3.app.index.sql.transaction import now_ms
 
-INTERVAL_SECONDS = 3600.0
+INTERVAL_SECONDS = 300.0
 """Seconds between two looks."""
 DAY_MS = 86_400_000
 MOST_CHANGES = 1_000_000
@@ -31,7 +31,7 @@ class AuditRetention:
         self._next = 0.0
 
     async def run_once(self) -> bool:
-        """Remove what is due once an hour, and return whether it was time. Raises DomainError."""
+        """Remove what is due every five minutes, and return whether it was time. Raises DomainError."""
         if self._now() < self._next:
             return False
         until = now_ms() - self._days * DAY_MS

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -28,6 +29,12 @@ FLUSH_SECONDS = 1.0
 """Seconds between two writes."""
 MAX_PENDING = 1000
 """Events that may wait. Further ones are lost, and the server's log reports it."""
+MAX_OF_KEY = 120
+"""Events of one access key in a minute. Further changes have no states, and further refusals are lost: everybody with a
+key can make them, and no events of others may go for them."""
+MINUTE_SECONDS = 60.0
+MAX_KEYS = 10_000
+"""Access keys that are counted."""
 LAST_FLUSH_SECONDS = 5.0
 """Seconds that a stopping worker has to write the rest."""
 
@@ -39,10 +46,21 @@ class AuditRecorder:
         self._index = index
         self._pending: list[NewAuditEvent] = []
         self._lost = 0
+        self._counts: dict[str, int] = {}
+        self._counted_from = 0.0
+
+    def is_busy(self, access_key: str) -> bool:
+        """Count an event of a key, and return whether there are too many of it."""
+        now = time.monotonic()
+        if now - self._counted_from >= MINUTE_SECONDS or len(self._counts) >= MAX_KEYS:
+            self._counts.clear()
+            self._counted_from = now
+        count = self._counts[access_key] = self._counts.get(access_key, 0) + 1
+        return count > MAX_OF_KEY
 
     def add(self, trail: AuditTrail, outcome: str = SUCCESS) -> None:
         """Note a change that added no event itself, or the code of its refusal."""
-        if len(self._pending) >= MAX_PENDING:
+        if len(self._pending) >= MAX_PENDING or (outcome != SUCCESS and self.is_busy(trail.access_key)):
             self._lost += 1
         else:
             self._pending.append(trail.event(outcome))
@@ -108,6 +126,7 @@ async def record_change(
     `code_of` returns the outcome for an error, which is raised again.
     """
     await enter_task()  # only in a task a context variable is private
+    trail.with_states = not recorder.is_busy(trail.access_key)
     with audited(trail):
         try:
             result = await call()

@@ -277,7 +277,8 @@ class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings, L
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """See `fill_missing`."""
-        super().__setstate__(fill_missing(self, state))
+        private = state.get("__pydantic_private__") or {"_options": frozenset()}  # code of before had none
+        super().__setstate__({**fill_missing(self, state), "__pydantic_private__": private})
 
     @property
     def _index(self) -> str | None:

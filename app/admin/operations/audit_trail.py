@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,18 +17,19 @@ logger = logging.getLogger("sluice.admin")
 
 API = "/api/v1/"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
-CHANGES_NOTHING = (
-    "/api/v1/signatures",
-    "/api/v1/simulations",
-    "/api/v1/previews",
-    "/api/v1/archives",
-    "/api/v1/policies",
-    "/api/v1/policy-checks",
-    "/api/v1/load-tests/preview",
+CHANGES_NOTHING = frozenset(
+    {
+        "check_policy",
+        "create_archive",
+        "preview_lifecycle",
+        "preview_load_test",
+        "sign_requests",
+        "simulate_request",
+    }
 )
-"""Beginnings of the paths of requests that have a body and change nothing."""
-OF_IAM = "/iam"
-"""A path that ends so, or in `/iam/ACTION`, runs an operation of IAM, which names itself if it changes anything."""
+"""Names of routes that take a body and change nothing."""
+OF_IAM = frozenset({"call_iam", "run_operation"})
+"""Names of routes that run an operation of IAM, which names itself if it changes anything."""
 TOKEN = "admin-token"  # noqa: S105 - a name
 DENIED = {401: "AccessDenied", 403: "AccessDenied", 404: "NotFound", 409: "Conflict", 422: "InvalidArgument"}
 """Outcomes by status; any other one is the status itself."""
@@ -50,10 +50,9 @@ class RequestTrail(AuditTrail):
         return CALLER not in self._scope
 
     @property
-    def is_of_iam(self) -> bool:
-        """Whether the request runs an operation of IAM."""
-        path: str = self._scope["path"]
-        return path.endswith(OF_IAM) or path.rpartition("/")[0].endswith(OF_IAM)
+    def route(self) -> str:
+        """The name of the route, empty where there is none."""
+        return str(getattr(self._scope.get("route"), "name", ""))
 
     def event(self, outcome: str = SUCCESS, detail: str = "") -> NewAuditEvent:
         """See `AuditTrail.event`."""
@@ -68,16 +67,10 @@ class RequestTrail(AuditTrail):
         client = scope.get("client")
         self.address = (caller.address if caller is not None else "") or (client[0] if client else "")
         if not self.action:
-            self.action = f"sluice:{_name_of(scope)}"
+            name = self.route or scope["method"].lower()
+            self.action = "sluice:" + "".join(word.capitalize() for word in name.split("_"))
             self.resource = scope["path"].removeprefix(API)
         return super().event(outcome, detail)
-
-
-def _name_of(scope: Scope) -> str:
-    """Return the name of a route as actions have theirs: `put_quota` is `PutQuota`."""
-    route: Any = scope.get("route")
-    name = getattr(route, "name", "") or scope["method"].lower()
-    return "".join(word.capitalize() for word in name.split("_"))
 
 
 class AuditChanges:
@@ -90,12 +83,7 @@ class AuditChanges:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         path = scope.get("path", "")
-        if (
-            scope["type"] != "http"
-            or scope["method"] in READS
-            or not path.startswith(API)
-            or path.startswith(CHANGES_NOTHING)
-        ):
+        if scope["type"] != "http" or scope["method"] in READS or not path.startswith(API):
             await self._app(scope, receive, send)
             return
         trail = RequestTrail(scope)
@@ -116,8 +104,8 @@ class AuditChanges:
     async def _note(self, trail: RequestTrail, status: int) -> None:
         if status == TOO_MANY or (trail.is_unknown and not trail.access_key):
             return  # anybody could fill the log with these: only attempts to sign in are counted
-        if trail.is_of_iam and not trail.action:
-            return  # it only reads
+        if trail.route in CHANGES_NOTHING or (trail.route in OF_IAM and not trail.action):
+            return
         outcome = SUCCESS if status < 400 else DENIED.get(status, str(status))
         try:
             if trail.is_unknown and await self._index.access_key(trail.access_key[:MAX_KEY]) is None:

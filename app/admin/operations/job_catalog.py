@@ -61,7 +61,7 @@ def catalog(settings: Settings) -> Iterator[CatalogJob]:
     yield CatalogJob("pieces", "Pieces of multipart objects", pieces, ROUND, can_pause=True)
     yield CatalogJob("tokens", "Rename tokens", "Removes old tokens of renames.", "every 10 minutes")
     yield CatalogJob(
-        "audit", "Retention of the audit log", f"Removes audit events after {days}.", "every hour", can_run=True
+        "audit", "Retention of the audit log", f"Removes audit events after {days}.", "every 5 minutes", can_run=True
     )
     for name, store in settings.named_stores.items():
         yield from _of_store(settings, name, store.layout == "tree", store.max_bytes is not None)

@@ -43,6 +43,8 @@ class AuditTrail:
     request_id: str = ""
     written: bool = False
     """A transaction has added an event."""
+    with_states: bool = True
+    """Whether events have the states before and after."""
 
     def event(self, outcome: str = SUCCESS, detail: str = "") -> NewAuditEvent:
         """Return the event of the change, or of its refusal."""
@@ -112,13 +114,13 @@ class AuditedTransaction:
     def __call__(self, *arguments: Any) -> Transaction[Any]:
         """Run the transaction."""
         state = self._state
+        if not self._trail.with_states:
+            state = None
         before = None if state is None else (yield from state(*arguments))
         result = yield from self.changes(*arguments)
         after = None
-        if self._outcome is not None:
-            after = self._outcome(result)
-        elif state is not None:
-            after = yield from state(*arguments)
+        if state is not None:
+            after = (yield from state(*arguments)) if self._outcome is None else self._outcome(result)
         yield from add_audit_events([self._event._replace(detail=render_detail(before, after))])
         self._trail.written = True
         return result

@@ -11,7 +11,7 @@ import pytest
 
 from sluice_s3.app.index.audit.rows import AuditEvent, AuditFilter
 from sluice_s3.app.index.engine.audit_trail import AuditTrail
-from sluice_s3.app.s3.audit import MAX_PENDING, AuditRecorder
+from sluice_s3.app.s3.audit import MAX_OF_KEY, MAX_PENDING, AuditRecorder
 from sluice_s3.app.s3.routing import ROUTES
 from tests.support.raw_http import Answer, Request
 from tests.support.settings import ROOT, make_settings
@@ -33,7 +33,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Plane]:
 
 async def events(site: Plane) -> list[AuditEvent]:
     await site.gateway.services.audit.flush()
-    found = (await site.index.audit_events(AuditFilter(), None, 100)).events
+    found = (await site.index.audit_events(AuditFilter(), None, 500)).events
     return found[::-1]
 
 
@@ -108,6 +108,20 @@ async def test_calls_of_minio_are_named_by_what_they_do(site: Plane) -> None:
 async def test_what_waits_is_bounded(site: Plane) -> None:
     recorder = AuditRecorder(site.index)
     for number in range(MAX_PENDING + 5):
-        recorder.add(AuditTrail("s3", f"s3:Action{number}"), "AccessDenied")
+        recorder.add(AuditTrail("s3", "s3:Action", access_key=f"key{number}"), "AccessDenied")
     await recorder.flush()
     assert len((await site.index.audit_events(AuditFilter(outcome="AccessDenied"), None, 2000)).events) == MAX_PENDING
+
+
+async def test_one_key_cannot_fill_the_log(site: Plane) -> None:
+    recorder = site.gateway.services.audit
+    for _ in range(MAX_OF_KEY + 5):
+        recorder.add(AuditTrail("s3", "s3:Action", access_key=ROOT.access), "AccessDenied")
+    recorder.add(AuditTrail("s3", "s3:Action", access_key="another"), "AccessDenied")
+    await recorder.flush()
+    wanted = AuditFilter(action="s3:Action")
+    found = (await site.index.audit_events(wanted, None, 500)).events
+    assert len(found) == MAX_OF_KEY - 1 + 1, "one was the bucket's"
+    assert (await site.ask("PUT", "/box", "tagging=", TAGS)).status == 204
+    *_, last = await events(site)
+    assert (last.action, last.outcome, last.detail) == ("s3:PutBucketTagging", "Success", "")

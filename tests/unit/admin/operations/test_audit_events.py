@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from sluice_s3.app.admin.operations.audit_trail import CHANGES_NOTHING, OF_IAM
+from sluice_s3.app.admin.sessions.guard import api_routes
 from tests.support.settings import ROOT
 from tests.unit.admin.console_client import Console
 
@@ -102,3 +104,24 @@ async def test_pages_filters_and_lines(site: Console) -> None:
     assert (await root.get("/api/v1/audit-events", params=future)).json()["events"] == []
     for wrong in ({"after": "x"}, {"after": f"1.{1 << 63}"}, {"limit": "0"}, {"since": "yesterday"}, {"limit": "501"}):
         assert (await root.get("/api/v1/audit-events", params=wrong)).status_code == 422, wrong
+
+
+async def test_every_route_that_takes_a_body_is_one_of_a_change_or_named_as_none(site: Console) -> None:
+    named = {route.name for route in api_routes(site.app) if route.methods and not route.methods <= {"GET", "HEAD"}}
+    assert named >= CHANGES_NOTHING | OF_IAM
+    root = await site.sign_in()
+    requests = {"requests": [{"method": "GET", "bucket": "box", "query": {}, "headers": {}}]}
+    assert (await root.post("/api/v1/signatures", json=requests)).status_code == 200
+    assert (await root.post("/api/v1/simulation", json={})).status_code == 422
+    assert [one["action"] for one in await events(site)] == ["sluice:SignIn"] * 2
+
+
+async def test_an_account_with_a_name_of_a_route_is_audited(site: Console) -> None:
+    root = await site.sign_in()
+    assert (await root.delete("/api/v1/accounts/iam")).status_code == 404
+    _, refused, _ = await events(site)
+    assert (refused["action"], refused["outcome"], refused["resource"]) == (
+        "sluice:RemoveAccount",
+        "NotFound",
+        "accounts/iam",
+    )

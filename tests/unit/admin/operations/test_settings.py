@@ -37,6 +37,13 @@ def test_each_setting_says_what_gave_it(tmp_path: Path, monkeypatch: pytest.Monk
         assert secret not in repr([one.value for one in shown.values()])
 
 
+def test_settings_of_a_launcher_that_knew_no_options_can_be_shown() -> None:
+    state = {**Settings().__getstate__(), "__pydantic_private__": None}
+    given = Settings.__new__(Settings)
+    given.__setstate__(state)
+    assert given.options == frozenset()
+
+
 def writer(incarnation: int, number: int) -> NotedWriter:
     return NotedWriter(Beat(incarnation, "live", number, 0), "")
 
