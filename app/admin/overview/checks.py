@@ -176,9 +176,7 @@ async def check_notifications(sources: Sources) -> list[Finding]:
         elif one.error is not None:
             title = f"{one.name} does not take notifications: {waiting}"
             # what it answered may name hosts: who may see the overview may not see targets
-            advice = (
-                "They are sent again until they are too old. A bucket's notifications show the last error."
-            )
+            advice = "They are sent again until they are too old. A bucket's notifications show the last error."
         elif one.oldest_seconds > LATE_MESSAGES_SECONDS:
             title = f"Notifications to {one.name} are {one.oldest_seconds / 60:.0f} minutes late"
             advice = "It answers too slowly for the changes that there are."

@@ -14,9 +14,11 @@ export function Attention({ overview }) {
   return html`
     <section aria-labelledby="attention" class="stack tight">
       <h2 id="attention" class=${urgent ? "" : "screen-reader"}>Needs attention</h2>
-      ${!urgent && html`<p class="note good calm"><${Icon} name="check" /> ${unchecked.length ? "Nothing needs attention in what could be checked." : "All is well."}
+      ${!urgent && html`<p class="note good calm"><${Icon} name="check" />
+        ${unchecked.length ? "Nothing needs attention in what could be checked." : "All is well."}
         <span class="quiet">${describeStores(overview.stores)}</span></p>`}
-      ${attention.length > 0 && html`<ul class="findings">${attention.map((finding) => html`<${Finding} key=${`${finding.kind} ${finding.subject} ${finding.title}`} finding=${finding} />`)}</ul>`}
+      ${attention.length > 0 && html`<ul class="findings">
+        ${attention.map((finding) => html`<${Finding} key=${`${finding.kind} ${finding.subject} ${finding.title}`} finding=${finding} />`)}</ul>`}
       ${unchecked.length > 0 && html`<p class="small quiet" role="status">Could not be checked just now: ${unchecked.join(", ")}.</p>`}
     </section>`;
 }

@@ -20,11 +20,14 @@ export function Charts({ samples }) {
   const now = newest(shown);
   return html`
     <div class="charts">
-      <${Chart} title="Requests a second" data=${requests} format=${number} steps=${WHOLE} summary=${`Now ${number(now.requests)}, of these ${number((now.client_errors ?? 0) + (now.server_errors ?? 0))} errors.`}
+      <${Chart} title="Requests a second" data=${requests} format=${number} steps=${WHOLE}
+        summary=${`Now ${number(now.requests)}, of these ${number((now.client_errors ?? 0) + (now.server_errors ?? 0))} errors.`}
         lines=${[{ label: "all", color: "c0" }, { label: "4xx", color: "c4" }, { label: "5xx", color: "bad" }]} />
-      <${Chart} title="Latency" data=${latency} format=${formatSeconds} steps="decades" summary=${`Half of the requests take up to ${formatSeconds(now.p50)}, 99 % up to ${formatSeconds(now.p99)}.`}
+      <${Chart} title="Latency" data=${latency} format=${formatSeconds} steps="decades"
+        summary=${`Half of the requests take up to ${formatSeconds(now.p50)}, 99 % up to ${formatSeconds(now.p99)}.`}
         lines=${[{ label: "p50", color: "c2" }, { label: "p99", color: "c3" }]} />
-      <${Chart} title="Bytes a second" data=${bytes} format=${rate} steps=${POWERS} summary=${`Now ${rate(now.bytes_in)} in and ${rate(now.bytes_out)} out.`}
+      <${Chart} title="Bytes a second" data=${bytes} format=${rate} steps=${POWERS}
+        summary=${`Now ${rate(now.bytes_in)} in and ${rate(now.bytes_out)} out.`}
         lines=${[{ label: "in", color: "c6" }, { label: "out", color: "c0" }]} />
       <${Chart} title="Requests running" data=${running} format=${number} steps=${WHOLE} summary=${`Now ${number(now.running)}.`}
         lines=${[{ label: "running", color: "c1" }]} />

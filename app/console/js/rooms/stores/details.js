@@ -21,7 +21,8 @@ function Section({ title, children }) {
 }
 
 function Facts({ facts }) {
-  return html`<dl class="facts small">${facts.filter(([, value]) => value !== null && value !== "").map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>`;
+  const known = facts.filter(([, value]) => value !== null && value !== "");
+  return html`<dl class="facts small">${known.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
 function Mount({ store }) {
@@ -50,7 +51,8 @@ function Packs({ packs }) {
   const share = total ? Math.round((packs.dead_bytes / total) * 100) : 0;
   const rate = packs.compaction_rate ? html`at most <${Bytes} value=${packs.compaction_rate} /> a second` : "turned off (SLUICE_COMPACTION_RATE=0)";
   return html`
-    ${total > 0 && html`<div class="packs" role="img" aria-label=${`${share} % of the packs' bytes are dead`}><i class="live" style=${{ flexGrow: packs.live_bytes }}></i><i class="dead" style=${{ flexGrow: packs.dead_bytes }}></i></div>`}
+    ${total > 0 && html`<div class="packs" role="img" aria-label=${`${share} % of the packs' bytes are dead`}>
+      <i class="live" style=${{ flexGrow: packs.live_bytes }}></i><i class="dead" style=${{ flexGrow: packs.dead_bytes }}></i></div>`}
     <${Facts} facts=${[
       ["Packs", `${formatCount(packs.sealed)} closed, ${formatCount(packs.open)} being written`],
       ["Live", html`<${Bytes} value=${packs.live_bytes} />`],
@@ -76,7 +78,8 @@ function Scrub({ scrub }) {
     : scrub.began ? html`the last pass began <${Time} value=${scrub.began} /> and is done` : "has not begun yet";
   return html`
     <${Facts} facts=${[["State", doing], ["Rate", scrub.rate ? html`at most <${Bytes} value=${scrub.rate} /> a second` : "off"]]} />
-    ${scrub.share !== null && html`<progress max="1" value=${scrub.share} aria-label="Scrub of versions"></progress><p class="small quiet">${Math.round(scrub.share * 100)} % of the versions</p>`}
+    ${scrub.share !== null && html`<progress max="1" value=${scrub.share} aria-label="Scrub of versions"></progress>
+      <p class="small quiet">${Math.round(scrub.share * 100)} % of the versions</p>`}
     ${scrub.damaged === 0
       ? html`<p class="small"><${Badge} kind="good">nothing damaged<//></p>`
       : html`<${Findings} scrub=${scrub} />`}`;
@@ -86,16 +89,25 @@ function Findings({ scrub }) {
   return html`
     <p class="note bad small">${formatPlural(scrub.damaged, "stored body is", "stored bodies are")} damaged: reading them answers 503.
       <code>sluice scrub</code> names the objects <${Copy} text="sluice scrub" label="Copy the command" /></p>
-    <ul class="small bounded">${scrub.findings.map((one) => html`<li key=${one.locator}><span class="mono">${one.locator}</span>: ${one.reason}, found <${Time} value=${one.found} /></li>`)}</ul>
+    <ul class="small bounded">${scrub.findings.map((one) => html`
+      <li key=${one.locator}><span class="mono">${one.locator}</span>: ${one.reason}, found <${Time} value=${one.found} /></li>`)}</ul>
     ${scrub.damaged > scrub.findings.length && html`<p class="small quiet">The newest ${scrub.findings.length} are shown.</p>`}`;
 }
 
 function Breaker({ breaker }) {
+  const { condition, processes, of, since, reason, history } = breaker;
+  const where = condition !== "up" && processes < of ? ` in ${processes} of ${of} processes` : "";
+  const stuck = breaker.stuck_calls ? `, ${formatCount(breaker.stuck_calls)} of them too long` : "";
   return html`
     <${Facts} facts=${[
-      ["Now", html`<${ConditionBadge} condition=${breaker.condition} />${breaker.condition !== "up" && breaker.processes < breaker.of ? ` in ${breaker.processes} of ${breaker.of} processes` : ""}${breaker.since ? html` since <${Time} value=${breaker.since} />` : ""}`],
-      ["Why", breaker.reason], ["Calls running", `${formatCount(breaker.running_calls)}${breaker.stuck_calls ? `, ${formatCount(breaker.stuck_calls)} of them too long` : ""}`],
+      ["Now", html`<${ConditionBadge} condition=${condition} />${where}${since ? html` since <${Time} value=${since} />` : ""}`],
+      ["Why", reason], ["Calls running", `${formatCount(breaker.running_calls)}${stuck}`],
     ]} />
-    ${breaker.history.length > 1 && html`<ol class="small bounded history">${breaker.history.map((one) => html`
-      <li key=${one.at}><${Time} value=${one.at} /> <${ConditionBadge} condition=${one.condition} /> ${one.condition !== "up" && html`<span class="quiet">${one.processes} of ${one.of} processes${one.reason && `: ${one.reason}`}</span>`}</li>`)}</ol>`}`;
+    ${history.length > 1 && html`<ol class="small bounded" aria-label="Changes">${history.map((one) => html`<${Change} key=${one.at} change=${one} />`)}</ol>`}`;
+}
+
+function Change({ change }) {
+  const seen = `${change.processes} of ${change.of} processes${change.reason && `: ${change.reason}`}`;
+  return html`<li><${Time} value=${change.at} /> <${ConditionBadge} condition=${change.condition} />
+    ${change.condition !== "up" && html` <span class="quiet">${seen}</span>`}</li>`;
 }

@@ -20,7 +20,7 @@ export function Latency({ latency, down }) {
 function Call({ call, points }) {
   const measured = points.map(([, value]) => value).filter((value) => value !== null);
   if (measured.length === 0) {
-    return html`<div class="call" title=${call.title}><span class="quiet small">${call.name}</span> <span class="quiet small">not measured${points.length ? "" : " yet"}</span></div>`;
+    return html`<div class="call quiet small" title=${call.title}>${call.name}: not measured${points.length ? "" : " yet"}</div>`;
   }
   const sorted = [...measured].sort((one, other) => one - other);
   const median = sorted[Math.floor(sorted.length / 2)];
