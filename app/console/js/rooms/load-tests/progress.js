@@ -1,5 +1,6 @@
 // A load test that runs: what is measured now, for how long still, and the figures of the last second.
-import { html, useRef, useState } from "../../ui.js";
+import { html, useEffect, useRef, useState } from "../../ui.js";
+import { callApi } from "../../api.js";
 import { formatBytes, formatNumber, formatSeconds } from "../../format.js";
 import { useLive } from "../../live.js";
 import { Course } from "./course.js";
@@ -25,6 +26,10 @@ export function Progress({ loadTest, onEnd }) {
     }
   };
   const connection = useLive(over.current ? null : `load-tests/${loadTest.id}`, { course: setPoints, progress: take });
+  useEffect(() => {
+    // a stream does not say why it was refused: if the session has ended, this does
+    if (connection === "waiting") callApi("GET", `load-tests/${loadTest.id}`).catch(() => {});
+  }, [connection]);
   if (!state) return html`<p class="quiet" aria-busy="true">${connection === "waiting" ? "The gateway does not answer; the load test may go on." : "Connecting…"}</p>`;
   return html`
     <div class="stack">
