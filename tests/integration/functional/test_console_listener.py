@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import ssl
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,7 @@ def test_s3_beside_the_console(tmp_path: Path) -> None:
             headers = {"origin": admin, "x-sluice-csrf": signed_in.json()["csrf"]}
             check_cookies(http, s3, cookie)
             check_answers(http, s3, admin, sign(http, admin, headers))
+            check_archive(http, admin, headers)
             browser = http.get(s3, headers={"accept": "text/html"})
             assert (browser.status_code, browser.headers["location"]) == (302, f"{admin}/console/")
             assert "sluice_requests_total" in http.get(s3 + "/minio/v2/metrics/cluster").text
@@ -98,6 +101,19 @@ def check_answers(http: httpx.Client, s3: str, admin: str, url: str) -> None:
     asked = {"origin": admin, "access-control-request-method": "PUT", "access-control-request-headers": "x-amz-acl"}
     assert http.options(f"{s3}/no-bucket/key", headers=asked).headers["access-control-allow-headers"] == "x-amz-acl"
     assert http.options(f"{s3}/no-bucket/key", headers=asked | {"origin": s3}).status_code == 403
+
+
+def check_archive(http: httpx.Client, admin: str, headers: dict[str, str]) -> None:
+    """The admin process reads from the S3 listener too, under the listener's own certificate."""
+    place = {"method": "PUT", "bucket": "some-bucket"}
+    assert http.put(sign(http, admin, headers, **place)).status_code == 200
+    assert http.put(sign(http, admin, headers, **place, key="a.txt"), content=b"one").status_code == 200
+    ask = {"bucket": "some-bucket", "prefixes": [""]}
+    made = http.post(f"{admin}/api/v1/archives", json=ask, headers=headers).json()
+    with zipfile.ZipFile(io.BytesIO(http.get(admin + made["path"]).content)) as archive:
+        assert archive.read("a.txt") == b"one"
+    preview = http.get(f"{admin}/api/v1/previews/parquet", params={"bucket": "some-bucket", "key": "a.txt"})
+    assert "no Parquet file" in preview.json()["detail"]
 
 
 def check_sign_out(http: httpx.Client, admin: str, s3: str, headers: dict[str, str]) -> None:
