@@ -189,10 +189,18 @@ def _to_him_alone(
 
 
 def authorize_identity(
-    account_id: str, principal: Principal | None, action: str, resource: str, values: Values = no_values
+    account_id: str,
+    principal: Principal | None,
+    action: str,
+    resource: str,
+    values: Values = no_values,
+    work: Work | None = None,
 ) -> bool:
-    """Return whether a caller may do an IAM or STS `action` within its account."""
-    return principal is None or principal.decide(action, resource, values) is Decision.ALLOW
+    """Return whether a caller may do an IAM or STS `action` within its account.
+
+    `work` is the budget of several decisions together.
+    """
+    return principal is None or principal.decide(action, resource, values, work) is Decision.ALLOW
 
 
 def authorize_admin(

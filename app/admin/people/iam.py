@@ -15,13 +15,16 @@ from sluice_s3.app.access.iam.actions import Call, with_keys
 from sluice_s3.app.access.iam.errors import IamError, MalformedInput
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, NAMES, RUN, STS
+from sluice_s3.app.access.policy import ALLOWED
 from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.people.models import IamCall, IamFault
-from sluice_s3.app.admin.people.parameters import TooManyFields, flatten
+from sluice_s3.app.admin.people.parameters import BadFields, flatten
 from sluice_s3.app.admin.sessions.guard import Caller, require
 from sluice_s3.app.store.regions import FIRST
 
 router = APIRouter(tags=["people"], route_class=StrictRoute)
+LIST_ALLOWED = 16 * ALLOWED
+"""Steps of the policies for all that a list decides: half a second. The rest is hidden, as if it were denied."""
 FAULTS: dict[int | str, dict[str, Any]] = {
     status: {"model": IamFault, "description": what}
     for status, what in {
@@ -60,7 +63,7 @@ async def run_call(
     """Run an operation with parameters as JSON, and return the answer, also for an error of IAM."""
     try:
         return JSONResponse(await RUN[service](action, make_call(Parameters(flatten(parameters)))))
-    except TooManyFields as error:
+    except BadFields as error:
         return answer_fault(MalformedInput(str(error)))
     except IamError as error:
         return answer_fault(error)

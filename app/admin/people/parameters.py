@@ -11,26 +11,28 @@ MAX_FIELDS = 500
 MAX_DEPTH = 4
 
 
-class TooManyFields(ValueError):
-    """More or deeper parameters than a call may have."""
+class BadFields(ValueError):
+    """Parameters that a form could not have: too many, too deep, or the same twice."""
 
 
 def flatten(parameters: dict[str, JsonValue]) -> dict[str, str]:
     """Return names and values as a form has them: `PolicyArns.member.1.arn`.
 
-    Null is no parameter. Raises TooManyFields.
+    Null is no parameter. Raises BadFields.
     """
     found: dict[str, str] = {}
     for name, value in _fields(parameters, "", 0):
+        if name in found:
+            raise BadFields("A parameter is given twice.")
         found[name] = value
         if len(found) > MAX_FIELDS:
-            raise TooManyFields(f"A call has at most {MAX_FIELDS} parameters.")
+            raise BadFields(f"A call has at most {MAX_FIELDS} parameters.")
     return found
 
 
 def _fields(value: JsonValue, name: str, depth: int) -> Iterator[tuple[str, str]]:
     if depth > MAX_DEPTH:
-        raise TooManyFields(f"Parameters are nested at most {MAX_DEPTH} deep.")
+        raise BadFields(f"Parameters are nested at most {MAX_DEPTH} deep.")
     if isinstance(value, dict):
         for inner, one in value.items():
             yield from _fields(one, f"{name}.{inner}" if name else inner, depth + 1)

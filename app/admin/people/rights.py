@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field, StringConstraints
 from sluice_s3.app.access.authorize import authorize_identity
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, NAMES
-from sluice_s3.app.admin.people.iam import call_of
+from sluice_s3.app.access.policy import Work
+from sluice_s3.app.admin.people.iam import LIST_ALLOWED, call_of
 from sluice_s3.app.admin.sessions.guard import Caller, require
 
 router = APIRouter(tags=["people"])
@@ -39,10 +40,11 @@ async def list_rights(
     """
     call = call_of(request, caller, "GetUser", Parameters({}))
     found: dict[str, list[str]] = {}
+    work = Work(LIST_ALLOWED)
     for arn in resource:
         found[arn] = []
         for name in sorted(OPERATIONS):
-            if authorize_identity(call.account_id, call.principal, f"iam:{name}", arn, call.values):
+            if authorize_identity(call.account_id, call.principal, f"iam:{name}", arn, call.values, work):
                 found[arn].append(name)
-            await asyncio.sleep(0)  # the policies of a caller may take long to decide
+            await asyncio.sleep(0)  # policies may take long to decide
     return Rights(rights=found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -12,8 +13,9 @@ from sluice_s3.app.access.authorize import authorize_identity
 from sluice_s3.app.access.iam.actions import Call, require_action
 from sluice_s3.app.access.iam.errors import IamError
 from sluice_s3.app.access.iam.parameters import Parameters
+from sluice_s3.app.access.policy import Work
 from sluice_s3.app.admin.models import KeyOut
-from sluice_s3.app.admin.people.iam import FAULTS, answer_fault, call_of
+from sluice_s3.app.admin.people.iam import FAULTS, LIST_ALLOWED, answer_fault, call_of
 from sluice_s3.app.admin.people.models import UserOut, UserPage
 from sluice_s3.app.admin.sessions.guard import Caller, require
 from sluice_s3.app.index.iam.rows import USER, Identity, UserUses
@@ -45,16 +47,20 @@ async def list_users(
     if shown:
         uses = await call.index.uses_of_users(caller.account_id, shown[0].folded, shown[-1].folded)
     since = await call.index.uses_since()
+    work, users = Work(LIST_ALLOWED), []
+    for user in shown:
+        users.append(_render(call, user, uses.get(user.id, NO_USES), work))
+        await asyncio.sleep(0)  # policies may take long to decide
     return UserPage(
-        users=[_render(call, user, uses.get(user.id, NO_USES)) for user in shown],
+        users=users,
         next=shown[-1].folded if len(found) > limit else None,
         uses_since=since or None,
     )
 
 
-def _render(call: Call, user: Identity, uses: UserUses) -> UserOut:
+def _render(call: Call, user: Identity, uses: UserUses, work: Work) -> UserOut:
     def may(action: str) -> bool:
-        return authorize_identity(call.account_id, call.principal, action, arn_of(user), call.values)
+        return authorize_identity(call.account_id, call.principal, action, arn_of(user), call.values, work)
 
     keys, last_used = [KeyOut.of(key) for key in uses.keys], max([uses.used, *(key.used for key in uses.keys)])
     if not may("iam:GetAccessKeyLastUsed"):

@@ -8,6 +8,8 @@ import { session } from "../../session.js";
 import { ListPage } from "./list-page.js";
 import { makeSnippets } from "./snippets.js";
 
+// a link from elsewhere may name anything, and what stands here goes into a shell
+const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 const EXAMPLE = { accessKey: "ACCESS_KEY", secretKey: "SECRET_KEY", token: "" };
 
 /** Settings of S3 tools with this gateway's endpoint, region and a bucket filled in. */
@@ -15,14 +17,15 @@ export function ConnectPage({ query, tabs }) {
   const bucket = query.get("bucket") ?? "";
   const choose = (event) => navigate(pathTo(["people", "connect"], { bucket: event.target.value }), { replace: true });
   const names = useResource(listBuckets, []);
+  const problem = bucket && !BUCKET_NAME.test(bucket) ? "No bucket can have this name." : "";
   return html`
     <${ListPage} title="Connect" tabs=${tabs} query=${query}>
       <p class="quiet">Put an access key and its secret in the place of <code>${EXAMPLE.accessKey}</code> and <code>${EXAMPLE.secretKey}</code>.
         Give each application a user of its own.</p>
-      <${Field} label="Bucket" hint=${names.error ? "You may not list buckets: type a name." : ""}>
+      <${Field} label="Bucket" problem=${problem} hint=${names.error ? "You may not list buckets: type a name." : ""}>
         ${(control) => html`<input ...${control} class="people-filter" list="connect-buckets" value=${bucket} placeholder="BUCKET" autocomplete="off" spellcheck=${false} onInput=${choose} />`}<//>
       <datalist id="connect-buckets">${names.data?.map((name) => html`<option key=${name} value=${name} />`)}</datalist>
-      <${Snippets} credentials=${EXAMPLE} bucket=${bucket || "BUCKET"} />
+      <${Snippets} credentials=${EXAMPLE} bucket=${bucket && !problem ? bucket : "BUCKET"} />
     <//>`;
 }
 

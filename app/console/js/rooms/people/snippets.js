@@ -18,7 +18,7 @@ function aws({ endpoint, region, bucket, accessKey, secretKey, token }) {
         label: "~/.aws/credentials",
         text: lines(`[${PROFILE}]`, `aws_access_key_id = ${accessKey}`, `aws_secret_access_key = ${secretKey}`, token ? `aws_session_token = ${token}` : null),
       },
-      { label: "Then", text: lines(`aws --profile ${PROFILE} s3 ls s3://${bucket}/`) },
+      { label: "Then", text: lines(`aws --profile ${PROFILE} s3 ls ${shell(`s3://${bucket}/`)}`) },
     ],
   };
 }
@@ -41,15 +41,15 @@ function rclone({ endpoint, region, bucket, accessKey, secretKey, token }) {
   );
   return {
     tool: "rclone", what: "copy, sync, mount",
-    parts: [{ label: "~/.config/rclone/rclone.conf", text }, { label: "Then", text: lines(`rclone ls ${PROFILE}:${bucket}`) }],
+    parts: [{ label: "~/.config/rclone/rclone.conf", text }, { label: "Then", text: lines(`rclone ls ${shell(`${PROFILE}:${bucket}`)}`) }],
   };
 }
 
 function mc({ endpoint, bucket, accessKey, secretKey, token }) {
   const [scheme, host] = endpoint.split("://");
   const keys = [accessKey, secretKey, token].filter(Boolean).map(encodeURIComponent).join(":");
-  const alias = token ? `export MC_HOST_${PROFILE}=${shell(`${scheme}://${keys}@${host}`)}` : `mc alias set ${PROFILE} ${endpoint} ${shell(accessKey)} ${shell(secretKey)}`;
-  return { tool: "mc", what: "MinIO's client", parts: [{ label: "Shell", text: lines(alias, `mc ls ${PROFILE}/${bucket}`) }] };
+  const alias = token ? `export MC_HOST_${PROFILE}=${shell(`${scheme}://${keys}@${host}`)}` : `mc alias set ${PROFILE} ${shell(endpoint)} ${shell(accessKey)} ${shell(secretKey)}`;
+  return { tool: "mc", what: "MinIO's client", parts: [{ label: "Shell", text: lines(alias, `mc ls ${shell(`${PROFILE}/${bucket}`)}`) }] };
 }
 
 function duckdb({ endpoint, region, bucket, accessKey, secretKey, token }) {
@@ -76,10 +76,11 @@ function terraform({ endpoint, region, bucket, accessKey, secretKey, token }) {
 }
 
 function s3fs({ endpoint, region, bucket, accessKey, secretKey, token }) {
-  const mount = `s3fs ${bucket} /mnt/${bucket} -o url=${endpoint} -o endpoint=${region} -o use_path_request_style`;
+  const place = shell(`/mnt/${bucket}`);
+  const mount = `s3fs ${shell(bucket)} ${place} -o url=${shell(endpoint)} -o endpoint=${shell(region)} -o use_path_request_style`;
   const parts = token
     ? [{ label: "Shell", text: lines(`export AWSACCESSKEYID=${shell(accessKey)}`, `export AWSSECRETACCESSKEY=${shell(secretKey)}`, `export AWSSESSIONTOKEN=${shell(token)}`, `${mount} -o use_session_token`) }]
-    : [{ label: "~/.passwd-s3fs (chmod 600)", text: lines(`${accessKey}:${secretKey}`) }, { label: "Shell", text: lines(`mkdir -p /mnt/${bucket}`, `${mount} -o passwd_file=$HOME/.passwd-s3fs`) }];
+    : [{ label: "~/.passwd-s3fs (chmod 600)", text: lines(`${accessKey}:${secretKey}`) }, { label: "Shell", text: lines(`mkdir -p ${place}`, `${mount} -o passwd_file=$HOME/.passwd-s3fs`) }];
   return { tool: "s3fs", what: "a bucket as a directory (FUSE)", parts };
 }
 
