@@ -8,7 +8,6 @@ is dropped, and counted.
 from __future__ import annotations
 
 import mmap
-import struct
 from pathlib import Path
 
 import orjson
@@ -22,9 +21,7 @@ WATCH_MS = 5000
 CELLS = 128
 """Requests that a process holds for the reader."""
 CELL = 1024
-"""Bytes of a cell: the length of the record, and the record."""
-_HEAD = 4
-LONGEST_RECORD = CELL - _HEAD
+"""Bytes of a cell: a line of the access log, and one with the seconds of phases, both JSON."""
 _WORD = 8
 _FIRST = 64
 """Offset of the rings; before them is the time until which records are wanted."""
@@ -33,12 +30,7 @@ _RING = _WORD * 8 + CELLS * CELL
 _READ, _DROPPED = 1, 2
 """Words of a ring after the number of records ever written: how many of these were read, and how many were dropped."""
 _CUT = "…"
-_END = b"\0"
-"""Ends the names of phases in a record; their seconds follow."""
-# looked up instead of made for every request
-_LENGTHS = [size.to_bytes(_HEAD, "little") for size in range(LONGEST_RECORD + 1)]
-_SECONDS = [struct.Struct(f"<{count}d") for count in range(32)]
-_PACK = [one.pack for one in _SECONDS]
+_dumps, _NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
 
 
 def _path(run_dir: Path, slots: int) -> Path:
@@ -86,13 +78,13 @@ class TailWriter:
             self._dropped += 1
             words[head + _DROPPED] = self._dropped
             return
-        record = b"".join((line, ",".join(timings).encode(), _END, _PACK[len(timings)](*timings.values())))
+        record = line + _dumps(timings, None, _NEWLINE)
         size = len(record)
-        if size > LONGEST_RECORD:
+        if size > CELL:
             self.append(_shorten(line), timings)
             return
         at = self._cells + number % CELLS * CELL
-        self._shared[at : at + _HEAD + size] = _LENGTHS[size] + record
+        self._shared[at : at + size] = record
         self._number = words[head] = number + 1
 
 
@@ -105,7 +97,7 @@ def _shorten(line: bytes) -> bytes:
             for name, text in fields.items()
         }
         found = orjson.dumps(shorter, option=orjson.OPT_APPEND_NEWLINE)
-        if len(found) <= LONGEST_RECORD * 3 // 4:
+        if len(found) <= CELL * 3 // 4:
             break
     return found
 
@@ -132,32 +124,27 @@ class TailReader:
         """Return the new requests as the access log has them, with all phases, and how many are lost."""
         found: list[dict[str, object]] = []
         lost = 0
-        for place, ring in enumerate(self._rings):
+        for slot, ring in enumerate(self._rings):
             head = ring // _WORD
             written, dropped = self._words[head], self._words[head + _DROPPED]
             first = max(self._words[head + _READ], written - CELLS)
-            copies = [self._copy(ring + _WORD * 8 + number % CELLS * CELL) for number in range(first, written)]
+            places = [ring + _WORD * 8 + number % CELLS * CELL for number in range(first, written)]
+            copies = [self._shared[at : at + CELL] for at in places]
             self._words[head + _READ] = written  # the process may use these cells again
             records = [_parse(record) for record in copies]
             found += [record for record in records if record is not None]
-            lost += dropped - self._dropped[place] + records.count(None)
-            self._dropped[place] = dropped
+            lost += dropped - self._dropped[slot] + records.count(None)
+            self._dropped[slot] = dropped
         return found, lost
-
-    def _copy(self, at: int) -> bytes:
-        size = int.from_bytes(self._shared[at : at + _HEAD], "little")
-        return self._shared[at + _HEAD : at + _HEAD + min(size, LONGEST_RECORD)]
 
 
 def _parse(record: bytes) -> dict[str, object] | None:
-    """Return a record; None for one that is none."""
-    line, _, rest = record.partition(b"\n")
-    names, _, seconds = rest.partition(_END)
+    """Return the record of a cell; None when there is none."""
+    lines = record.split(b"\n", 2)
     try:
-        fields: dict[str, object] = orjson.loads(line)
-        phases = names.decode().split(",") if names else []
-        values = _SECONDS[len(phases)].unpack(seconds)
-    except (ValueError, IndexError, struct.error):
+        fields: dict[str, object] = orjson.loads(lines[0])
+        seconds: dict[str, float] = orjson.loads(lines[1])
+    except (IndexError, orjson.JSONDecodeError):
         return None
-    fields["phases"] = {name: round(spent * 1000, 3) for name, spent in zip(phases, values, strict=True)}
+    fields["phases"] = {name: round(spent * 1000, 3) for name, spent in seconds.items()}
     return fields
