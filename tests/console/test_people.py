@@ -60,8 +60,9 @@ def take_secret(page: Page) -> tuple[str, str]:
     expect(dialog.get_by_text("never again")).to_be_visible()
     key, secret = dialog.locator("dd code").all_inner_texts()[:2]
     expect(dialog.get_by_role("button", name="Done")).to_be_disabled()
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_visible()
+    for _ in range(3):  # Chromium closes a dialog at the second, whatever its page says
+        page.keyboard.press("Escape")
+    expect(dialog.get_by_text(secret)).to_be_visible()
     dialog.get_by_label("I have kept the secret").check()
     dialog.get_by_role("button", name="Done").click()
     expect(page.get_by_text(secret)).to_have_count(0)

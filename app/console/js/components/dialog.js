@@ -5,17 +5,23 @@ import { Field } from "./field.js";
 /** A modal dialog. Esc and the close button call `onClose`; `foot` has its buttons. */
 export function Dialog({ title, onClose, foot, wide, children }) {
   const element = useRef(null);
+  const shown = useRef(true);
   useEffect(() => {
     const dialog = element.current;
     dialog.showModal();
-    return () => dialog.close();
+    return () => {
+      shown.current = false;
+      dialog.close();
+    };
   }, []);
+  // Chromium closes at the second Esc, though the first was refused: what `onClose` keeps open stays open
+  const reopen = () => shown.current && element.current.showModal();
   const cancel = (event) => {
     event.preventDefault();
     onClose();
   };
   return html`
-    <dialog ref=${element} class=${wide ? "wide" : ""} aria-label=${title} onCancel=${cancel}>
+    <dialog ref=${element} class=${wide ? "wide" : ""} aria-label=${title} onCancel=${cancel} onClose=${reopen}>
       <div class="dialog-body">
         <div class="row"><h2 class="grow">${title}</h2><${Button} kind="plain" icon="close" label="Close" onClick=${onClose} /></div>
         ${children}
