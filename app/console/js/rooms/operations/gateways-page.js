@@ -24,7 +24,7 @@ export function GatewaysPage() {
   return html`
     <div class="stack">
       <${ErrorNote} error=${error} retry=${reload} />
-      ${data && html`<div class="grid">${data.map((one) => html`<${GatewayCard} key=${one.name} gateway=${one} />`)}</div>`}
+      ${data && html`<div class="gateways">${data.map((one) => html`<${GatewayCard} key=${one.name} gateway=${one} />`)}</div>`}
       ${data && data.length === 1 && html`<p class="quiet">This gateway is alone on its index. Several gateways share an index in Postgres.</p>`}
     </div>`;
 }

@@ -49,7 +49,7 @@ function load(wanted, after, signal) {
 
 function EventTable({ events, show }) {
   return html`
-    <div class="scroll"><table>
+    <div class="scroll"><table class="event-table">
       <caption class="screen-reader">Administrative changes, the newest first</caption>
       <thead><tr><th scope="col">Time</th><th scope="col">Action</th><th scope="col">Who</th><th scope="col" class="wide-only">What</th><th scope="col">Outcome</th></tr></thead>
       <tbody>${events.map((one) => html`

@@ -62,6 +62,7 @@ function renderSchedule(job) {
 }
 
 function renderRun(job) {
+  if (!job.began && job.name === "fsck") return html`<span class="quiet">not yet</span>`;
   if (!job.began) return html`<span class="quiet" title="Rounds in which there is nothing to do are not noted.">nothing to do so far</span>`;
   return html`
     <${Time} value=${job.began} />
