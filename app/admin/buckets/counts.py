@@ -1,4 +1,7 @@
-"""The contents of buckets for pages that people look at: counted when asked, at most 5 % of the time."""
+"""The contents of buckets for pages that people look at: counted when asked, and not too often.
+
+A bucket is counted at most 5 % of the time, as for quotas, and all together a quarter of one thread.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,10 @@ logger = logging.getLogger("sluice.admin")
 
 WAIT_SECONDS = 0.4
 """Seconds that an answer waits for counts that just began."""
+BURST_SECONDS = 1.0
+"""Seconds of counting without a pause."""
+PAUSE_FACTOR = 3
+"""A pause after that, as a multiple of it."""
 MAX_ENTRIES = 10_000
 """Buckets whose count is kept; then the oldest counts go."""
 MAX_QUEUE = 2_000
@@ -71,7 +78,11 @@ class BucketCounts:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _count(self) -> None:
+        busy = 0.0
         while self._queue:
+            if busy > BURST_SECONDS:
+                await asyncio.sleep(PAUSE_FACTOR * busy)
+                busy = 0.0
             bucket_id = next(iter(self._queue))
             began = self._now()
             try:
@@ -81,6 +92,7 @@ class BucketCounts:
                 self._queue.clear()
                 return
             took = self._now() - began
+            busy += took
             self._counted.pop(bucket_id, None)
             until = self._now() + max(FRESH, COUNT_PAUSE_FACTOR * took)
             self._counted[bucket_id] = Counted(totals, time.time(), until)

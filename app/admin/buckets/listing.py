@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal, cast
 
 import orjson
@@ -27,6 +30,8 @@ from sluice_s3.app.store.store import Store
 router = APIRouter(route_class=StrictRoute)
 
 PAGE, MAX_PAGE = 200, 1000
+STRETCH_SECONDS = 0.005
+"""Seconds that the decisions about a page may keep the event loop at a stretch."""
 VERSIONING: dict[int, Literal["enabled", "suspended"]] = {ENABLED: "enabled", SUSPENDED: "suspended"}
 WEBSITE = "website"
 """Name of the bucket's setting of websites."""
@@ -50,13 +55,25 @@ async def list_buckets(
     settings: Settings = request.app.state.settings
     found = await index.buckets(caller.account_id, prefix, after, limit + 1)
     page = found[:limit]
-    seen = [bucket for bucket in page if rights.may_see(bucket)]
+    seen = [bucket async for bucket in _unhurried(page) if rights.may_see(bucket)]
     counted = await _counts(request).find(seen)
     regions = Regions(settings.region)
     visible = {bucket.id for bucket in seen}
-    listed = [_row(bucket, rights, regions, counted.get(bucket.id), bucket.id in visible) for bucket in page]
+    listed = [
+        _row(bucket, rights, regions, counted.get(bucket.id), bucket.id in visible) async for bucket in _unhurried(page)
+    ]
     following = page[-1].name if len(found) > limit else None
     return BucketPage(buckets=listed, next=following, counting=len(counted) < len(seen))
+
+
+async def _unhurried(buckets: Sequence[Bucket]) -> AsyncIterator[Bucket]:
+    """Yield buckets, and let others have the event loop in between: their policies may take long to decide."""
+    paused = time.monotonic()
+    for bucket in buckets:
+        if time.monotonic() - paused > STRETCH_SECONDS:
+            await asyncio.sleep(0)
+            paused = time.monotonic()
+        yield bucket
 
 
 def _row(bucket: Bucket, rights: BucketRights, regions: Regions, counted: Counted | None, seen: bool) -> ListedBucket:

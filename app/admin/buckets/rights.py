@@ -10,27 +10,52 @@ from fastapi import HTTPException, Request
 
 from sluice_s3.app.access.account import account_number, caller_of
 from sluice_s3.app.access.authorize import authorize
+from sluice_s3.app.access.policy import ALLOWED, Work
+from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.admin.sessions.guard import Caller
 from sluice_s3.app.index import Index
 from sluice_s3.app.index.buckets.rows import Bucket
 
 SEE_ANY = "sluice:ListBuckets"
 """The right to see any bucket, which its owner has without it."""
+MOST_WORK = 32 * ALLOWED
+"""Steps of the policies for all decisions of a request: less than a second."""
 NO_BUCKET = "There is no such bucket. It may have been deleted in another window: go back to the list."
 
 
 class BucketRights:
-    """The rights of the caller of one request. Conditions see what a signed request of his to S3 would show."""
+    """The rights of the caller of one request. Conditions see what its request to S3 would show.
+
+    All decisions together are bounded, as those of a DeleteObjects are: above that the answer is no.
+    """
 
     def __init__(self, caller: Caller, request: Request) -> None:
         self.caller = caller
         self._fixed = _fixed_values(caller, request)
+        self._left = MOST_WORK
 
     def may(self, action: str, bucket: Bucket | None = None, name: str | None = None) -> bool:
         """Return whether the caller may do an S3 action to a bucket (or its `name`, before it exists)."""
         caller = self.caller
-        owner = caller.account_id if bucket is None else bucket.owner_id
-        about = {"aws:resourceaccount": account_number(owner), "s3:resourceaccount": account_number(owner)}
+        granted = max(min(ALLOWED, self._left), 0)
+        work = Work(granted)
+        verdict = authorize(
+            caller.account_id,
+            action,
+            bucket,
+            values=self.values(bucket),
+            principal=caller.principal,
+            name=name,
+            work=work,
+        )
+        self._left -= granted - max(work.left, 0)
+        return bool(verdict)
+
+    def values(self, bucket: Bucket | None) -> Values:
+        """Return the condition keys of a request about a bucket; without one, about the caller's account."""
+        caller = self.caller
+        owner = account_number(caller.account_id if bucket is None else bucket.owner_id)
+        about = {"aws:resourceaccount": owner, "s3:resourceaccount": owner}
         if bucket is not None:
             about["aws:requestedregion"] = bucket.region
 
@@ -38,8 +63,7 @@ class BucketRights:
             found = about.get(key) or self._fixed.get(key)
             return (found,) if found else caller.values(key)
 
-        verdict = authorize(caller.account_id, action, bucket, values=values, principal=caller.principal, name=name)
-        return bool(verdict)
+        return values
 
     def may_see(self, bucket: Bucket) -> bool:
         """Return whether the caller may see a bucket with its store and contents: its lister, or an operator."""

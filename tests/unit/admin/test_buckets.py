@@ -16,6 +16,7 @@ from sluice_s3.app.access.account import caller_of
 from sluice_s3.app.access.policy.identity_policies import parse_stored_policy
 from sluice_s3.app.access.principal import Principal
 from sluice_s3.app.admin.app import create_application
+from sluice_s3.app.admin.buckets import rights
 from sluice_s3.app.admin.buckets.counts import BucketCounts
 from sluice_s3.app.admin.sessions.guard import CALLER, Caller
 from sluice_s3.app.errors import StoreUnavailable
@@ -191,6 +192,21 @@ async def test_a_user_sees_what_his_policies_allow(settings: Settings, console: 
     assert (await get("/api/v1/buckets")).status_code == 403
     console.become({**allow("s3:*"), "Condition": {"IpAddress": {"aws:SourceIp": "127.0.0.1"}}})
     assert len((await get("/api/v1/buckets")).json()["buckets"]) == 2
+
+
+async def test_decisions_about_a_page_are_bounded(
+    settings: Settings, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policies that take long to decide are refused, and hold up nobody."""
+    async with stores(settings) as store:
+        for number in range(5):
+            await store.index.create_bucket(f"b{number}", console.first, "us-east-1", 10, "fast")
+    slow = [{**allow("s3:*", f"arn:aws:s3:::{'*b' * 20}{number}"), "Effect": "Deny"} for number in range(20)]
+    console.become(allow("s3:*"), *slow)
+    for most, versioning in ((rights.MOST_WORK, "off"), (1000, None)):
+        monkeypatch.setattr(rights, "MOST_WORK", most)
+        listed = (await console.client.get("/api/v1/buckets")).json()["buckets"]
+        assert listed[-1]["versioning"] == versioning
 
 
 async def test_others_see_their_own_alone(settings: Settings, console: Console) -> None:
