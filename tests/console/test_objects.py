@@ -42,7 +42,7 @@ def put(s3: Any, bucket: str, **objects: bytes) -> None:
         s3.put_object(Bucket=bucket, Key=name.replace("__", "/").replace("_", "."), Body=body)
 
 
-def test_upload_a_folder_and_a_large_file(root_tab: Tab, bucket: str, s3: Any, tmp_path: Path) -> None:
+def test_upload_a_folder_and_download_it(root_tab: Tab, bucket: str, s3: Any, tmp_path: Path) -> None:
     """The empty bucket teaches; files come whole, checked, also in parts; one that is there is asked about."""
     page = open_folder(root_tab, bucket)
     expect(page.get_by_text("This bucket is empty")).to_be_visible()
@@ -64,6 +64,13 @@ def test_upload_a_folder_and_a_large_file(root_tab: Tab, bucket: str, s3: Any, t
     page.get_by_role("button", name="Skip 1").click()
     expect(page.get_by_text("3 files uploaded")).to_be_visible()
     root_tab.check_accessibility()
+    page.get_by_label("Select album/").click()
+    page.get_by_role("button", name="Download zip").click()
+    expect(page.get_by_text("2 objects")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("dialog").get_by_role("button", name="Download").click()
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert archive.namelist() == ["album/one.txt", "album/sub/ä b.txt"]
 
 
 def test_a_reload_goes_on_with_the_parts_that_are_there(root_tab: Tab, bucket: str, s3: Any, tmp_path: Path) -> None:
@@ -196,19 +203,6 @@ def test_rename_move_delete_and_undo(root_tab: Tab, bucket: str, s3: Any) -> Non
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("3 objects brought back")).to_be_visible()
     assert len(keys(s3, bucket)) == 3
-
-
-def test_download_as_zip(root_tab: Tab, bucket: str, s3: Any) -> None:
-    """It says what it costs, then comes."""
-    put(s3, bucket, a_txt=b"1", dir__c_txt=b"3")
-    page = open_folder(root_tab, bucket)
-    page.get_by_role("button", name="More").click()
-    page.get_by_role("menuitem", name="Download all of this as zip").click()
-    expect(page.get_by_text("2 objects")).to_be_visible()
-    with page.expect_download() as download:
-        page.get_by_role("dialog").get_by_role("button", name="Download").click()
-    with zipfile.ZipFile(download.value.path()) as archive:
-        assert archive.namelist() == ["a.txt", "dir/c.txt"]
 
 
 def test_phone_in_the_dark_and_open_uploads(open_tab: Callable[..., Tab], bucket: str, s3: Any) -> None:

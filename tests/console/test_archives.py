@@ -20,13 +20,6 @@ ARCHIVES = "/api/v1/archives"
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    options = ("--admin-port", "0", "--admin-host", "127.0.0.1")
-    with Gateway(tmp_path_factory.mktemp("archives") / "data", workers=1, options=options) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
 def s3(gateway: Gateway) -> Iterator[Any]:
     made = client(gateway.endpoint)
     made.create_bucket(Bucket="pictures")
@@ -149,7 +142,7 @@ def test_parquet_shows_its_head(browser: httpx.Client, s3: Any, tmp_path: Path) 
     assert found["head"][1][0] == "1"
     assert found["head"][1][1].endswith("…")
     assert found["head"][1][2] == "00"
-    for key, words in {"other": "no Parquet file", "gone": "no such object", "a/b/2.jpg": "no Parquet file"}.items():
+    for key, words in {"other": "no Parquet file", "gone": "no such object"}.items():
         answer = browser.get("/api/v1/previews/parquet", params=ask | {"key": key})
         assert answer.status_code == 422
         assert words in answer.json()["detail"]
