@@ -10,7 +10,7 @@ import { useRights } from "./rights.js";
 /** The groups of a user, which give it their policies. */
 export function GroupsCard({ name }) {
   const { data: groups, error, reload } = useResource((signal) => listAll("ListGroupsForUser", "Groups", { UserName: name }, { signal }), [name]);
-  const { may } = useRights([arnOf("group")]); // of each group the gateway decides anew
+  const { may } = useRights([arnOf("group")]); // the gateway decides again for each group
   const [adding, setAdding] = useState(false);
   const [leave, leaving] = useAction(async (GroupName) => {
     await callIam("RemoveUserFromGroup", { UserName: name, GroupName });

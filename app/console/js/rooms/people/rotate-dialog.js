@@ -30,7 +30,7 @@ export function RotateDialog({ whose, owner, account, old, keys, onChange, onClo
     {
       label: "Give it to all that use the old one, then disable that",
       text: html`<p><code>${others[0]?.AccessKeyId}</code> takes its place.</p>
-        Whoever still uses <code>${AccessKeyId}</code> is refused from then on; it can be enabled again.
+        A program that still uses <code>${AccessKeyId}</code> is refused from then on; it can be enabled again.
         <${OldUse} id=${AccessKeyId} account=${account} />`,
       action: "Disable the old key", run: () => act("UpdateAccessKey", { AccessKeyId, Status: "Inactive" }),
     },

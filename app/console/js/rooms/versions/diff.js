@@ -1,4 +1,4 @@
-// Differences of two texts by lines: Myers' algorithm, "An O(ND) Difference Algorithm" (1986), with a bound.
+// Differences of two texts by lines: Myers' algorithm, "An O(N·D) Difference Algorithm" (1986), with a bound.
 const MAX_EDITS = 800;
 
 /** Returns [{ kind: "same" | "old" | "new", text, before, after }] with line numbers from 1; null if they differ too much. */
