@@ -14,6 +14,7 @@ from sluice_s3.app.errors import BucketBusy, NoSuchBucket, NoSuchKey
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.objects.rows import NewVersion
+from sluice_s3.app.index.relocation.rows import progress_note
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.writer import JournalWriter
@@ -401,7 +402,7 @@ async def test_a_damaged_blob_stays_and_is_told(store: Store, settings: Settings
     mover = BucketMigrator(store, lambda: 2, lambda: 1)
     await mover.run_once()
     assert await lies_on(store, bucket) == {"fast", "slow"}
-    assert '"stuck":1' in await store.index.note(job.note_of(bucket.id))
+    assert '"stuck":1' in await store.index.note(progress_note(bucket.id))
     assert await content(store, bucket, "good") == LARGE
     await objects.delete(store, bucket.id, "bad", None, None, {})
     await decide(store)
