@@ -12,7 +12,6 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,8 +21,6 @@ SLUICE = (sys.executable, "-m", "sluice_s3.app.cli")
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 TIMEOUT_SECONDS = 60.0
 FRESH_SECONDS = 5.0
-NICE = 10
-"""The gateway's own processes go first."""
 
 
 class BenchError(Exception):
@@ -75,8 +72,6 @@ class Bench:
                 *self.command, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE, env=clean_environment(), start_new_session=True,
             )  # fmt: skip
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS):
                     printed, errors = await process.communicate()
