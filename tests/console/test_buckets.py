@@ -16,7 +16,7 @@ from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 def test_a_bucket_is_made_found_and_deleted(root_tab: Tab, s3: Any) -> None:
     """The name is checked while it is typed; what will be lost is said; everything goes, uploads and markers too."""
     page = root_tab.open("/console/buckets?create=1")
-    name = page.get_by_label("Name")
+    name = page.get_by_role("textbox", name="Name")
     for wrong, words in (
         ("Ab", "Capital letters"),
         ("a_b", "not allowed"),

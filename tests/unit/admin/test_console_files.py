@@ -85,4 +85,4 @@ def test_every_import_is_a_file() -> None:
         for name in re.findall(r"(?:\bfrom|\bimport)\s*\(?\s*\"([^\"\n]+)\"", path.read_text()):
             assert name.startswith("."), f"{path.name}: {name}"
             target: Path = (path.parent / name).resolve()
-            assert target.is_file() or "rooms" in target.parts, f"{path.name}: {name}"
+            assert target.is_file(), f"{path.name}: {name}"
