@@ -30,7 +30,7 @@ export default function Operations({ segments, query }) {
   const current = segments[0] ? open.find((tab) => tab.name === segments[0]) : open[0];
   const tabs = open.map((tab) => ({ label: tab.label, href: pathTo(["operations", tab.name]), current: tab === current }));
   return html`
-    <${Page} title=${current ? current.label : "No such page"} crumbs=${[{ label: "Operations", href: pathTo(["operations"]) }]}>
+    <${Page} title=${current ? current.label : "No such page"}>
       <${Tabs} label="Operations" tabs=${tabs} />
       ${current ? html`<${current.view} query=${query} />` : html`<p>There is nothing here, or you have no right to see it.</p>`}
     <//>`;
