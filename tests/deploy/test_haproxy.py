@@ -36,9 +36,9 @@ class Balancer:
         lines = "".join(f"    server gateway-{number} 127.0.0.1:{port}\n" for number, port in enumerate(servers))
         text = re.sub(r"(?m)(^    server .*\n)+", lines, text)
         text = text.replace("resolvers containers init-addr", "init-addr")
-        text = text.replace("bind :9000", f"bind 127.0.0.1:{self.port}").replace(
-            "bind :8404", f"bind 127.0.0.1:{free_port()}"
-        )
+        for name, port in (("bind :9000", self.port), ("bind :9001", free_port()), ("bind :8404", free_port())):
+            assert name in text
+            text = text.replace(name, f"bind 127.0.0.1:{port}")
         path = directory / "haproxy.cfg"
         path.write_text(text)
         self.process = subprocess.Popen(

@@ -31,6 +31,7 @@ GROWING = {
     "begin_tree_complete",
     "adopt",
     "append",
+    "record_uses",
 }
 """What is refused when the disk of the index is full."""
 

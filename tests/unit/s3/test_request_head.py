@@ -26,6 +26,8 @@ ALLOWED = {
     "s3/objects/post_object.py": "makes a PUT of a form: its fields are the headers, before any handler reads them",
     "s3/auth/signatures/hoist.py": "parses a presigned URL: S3 takes the headers in its query for headers",
     "s3/auth/signatures/sigv2.py": "parses a presigned URL of version 2, whose query has two more headers",
+    "s3/auth/authentication.py": "takes the client of an archive from the URL that this gateway signed for itself",
+    "admin/simulation/conditions.py": "makes a request of which only the condition values are read",
     "init_file/buckets.py": "makes the requests that the init file of a start amounts to",
     "s3/website/serve.py": "makes the second read, of the error document: conditions were of the first object",
 }
