@@ -174,7 +174,7 @@ class JournalRecord(NamedTuple):
 class FileSlice:
     """`count` bytes at `offset` of an open descriptor. The owner must call `release`."""
 
-    __slots__ = ("_fd", "_holds", "_lock", "count", "fd", "offset", "threads")
+    __slots__ = ("_fd", "_holds", "_lock", "count", "fd", "nowait", "offset", "threads")
 
     def __init__(self, fd: int, offset: int, count: int) -> None:
         self.fd = fd
@@ -182,6 +182,8 @@ class FileSlice:
         self.count = count
         self.threads: StoreThreadPool | None = None
         """The threads that read it: on a mount that hangs only these hang. None: any thread."""
+        self.nowait = False
+        """Whether what the page cache holds of it may be read on the event loop: no mount that hangs is under it."""
         self._fd = fd
         self._holds = 0
         self._lock = Lock()

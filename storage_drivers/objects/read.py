@@ -66,6 +66,7 @@ class ReadMixin(ObjectsDriverBase):
     def _open_slice(self, locator: str, offset: int, length: int) -> FileSlice:
         opened = self._files.open(*self._blob_files(locator), locator, offset, length)
         opened.threads = self._threads
+        opened.nowait = self._nowait
         return opened
 
     async def _read(self, locator: str, offset: int, length: int) -> bytes:

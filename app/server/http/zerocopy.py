@@ -1,8 +1,9 @@
 """Sends files to sockets with os.sendfile, in threads that never wait for a client.
 
-The socket is duplicated first, because the descriptor number of a closed connection can be reused under a thread. It is
-non-blocking: a call sends what the socket buffer takes and returns, and the event loop watches the duplicate for
-writability.
+What the page cache holds is sent on the event loop, where the store allows it: a thread for each piece costs more than
+sending it. The socket is duplicated first, because the descriptor number of a closed connection can be reused under a
+thread. It is non-blocking: a call sends what the socket buffer takes and returns, and the event loop watches the
+duplicate for writability.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from sluice_s3.app.server.http.interfaces import RequestConnection
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.storage_drivers.errors import DriverError, StoreFailed
+from sluice_s3.storage_drivers.page_cache import is_cached
 
 if TYPE_CHECKING:
     from sluice_s3.storage_drivers.base import FileSlice
@@ -89,19 +91,24 @@ async def send_file(
     _check(cycle)
     out: socket.socket = connection.transport.get_extra_info("socket").dup()
     shared = _SharedSocket(out, opened)
+    writable = _Writability(cycle, out)
     connection.out = out
     connection.write_progress = cycle.state.now
     try:
         while head or count:
-            sent_head, sent = await _run_in_thread(cycle, shared, head, file, offset, count)
-            _check(cycle)
+            limit = min(count, MAX_BYTES_PER_CALL)
+            if opened is not None and opened.nowait and is_cached(file, offset, limit):
+                sent_head, sent = _send_some(out, head, file, offset, limit)
+            else:
+                sent_head, sent = await _run_in_thread(cycle, shared, head, file, offset, limit)
+                _check(cycle)
             head = head[sent_head:]
             offset += sent
             count -= sent
             if sent_head or sent:
                 connection.write_progress = cycle.state.now
-            if (head or count) and sent < MAX_BYTES_PER_CALL:
-                await _writable(cycle, out)
+            if head or count:
+                await writable.wait(full=bool(head) or sent < limit)
                 _check(cycle)
     except ConnectionError:
         connection.abort()
@@ -115,6 +122,7 @@ async def send_file(
         shutdown_socket(out)
         raise ClientGone from None
     finally:
+        writable.close()
         connection.out = None
         shared.close()
 
@@ -164,9 +172,8 @@ def _send_some(out: socket.socket, head: bytes, file: int, offset: int, count: i
             sent_head = out.send(head, socket.MSG_MORE if count else 0)
             if sent_head < len(head):
                 return sent_head, 0
-        limit = min(count, MAX_BYTES_PER_CALL)
-        while sent < limit:
-            size = os.sendfile(out.fileno(), file, offset + sent, limit - sent)
+        while sent < count:
+            size = os.sendfile(out.fileno(), file, offset + sent, count - sent)
             if size == 0:
                 raise OSError(errno.EIO, "a file ended before the length that was promised of it")
             sent += size
@@ -175,21 +182,48 @@ def _send_some(out: socket.socket, head: bytes, file: int, offset: int, count: i
     return sent_head, sent
 
 
-async def _writable(cycle: FileRequest, out: socket.socket) -> None:
-    loop = cycle.state.loop
-    waiter: asyncio.Future[None] = loop.create_future()
-    cycle.connection.out_waiter = waiter
-    loop.add_writer(out, _set, waiter)
-    try:
-        await waiter
-    finally:
-        cycle.connection.out_waiter = None
-        loop.remove_writer(out)
+class _Writability:
+    """The wait until a socket takes more. The event loop watches it from the first wait to `close`.
 
+    The watch ends early when the socket is writable and nothing waits: the loop would report it again and again.
+    """
 
-def _set(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+    def __init__(self, cycle: FileRequest, out: socket.socket) -> None:
+        self._loop = cycle.state.loop
+        self._connection = cycle.connection
+        self._out = out
+        self._watched = False
+
+    async def wait(self, *, full: bool) -> None:
+        """Wait until the socket is writable, or the connection is lost.
+
+        If it is not `full` and not watched yet, only let others run.
+        """
+        if not full and not self._watched:
+            await asyncio.sleep(0)
+            return
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._connection.out_waiter = waiter
+        if not self._watched:
+            self._loop.add_writer(self._out, self._wake)
+            self._watched = True
+        try:
+            await waiter
+        finally:
+            self._connection.out_waiter = None
+
+    def close(self) -> None:
+        """End the watch. A second call is no error."""
+        if self._watched:
+            self._watched = False
+            self._loop.remove_writer(self._out)
+
+    def _wake(self) -> None:
+        waiter = self._connection.out_waiter
+        if waiter is None:
+            self.close()
+        elif not waiter.done():
+            waiter.set_result(None)
 
 
 def shutdown_socket(out: socket.socket) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.server.http import zerocopy
+from sluice_s3.storage_drivers.types import FileSlice
 from tests.support.raw_http import AsyncConnection
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer
@@ -28,6 +29,8 @@ class Files:
         self.path = path
         self.ended: list[BaseException | None] = []
         self.extensions: list[Any] = []
+        self.nowait: bool | None = None
+        """Of the slice that is sent; None: no slice."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.extensions.append(scope["extensions"])
@@ -58,6 +61,9 @@ class Files:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             else:
                 message = {"type": EXTENSION, "file": fd, "offset": part[0], "count": part[1], "more_body": True}
+                if self.nowait is not None:
+                    message["slice"] = FileSlice(fd, *part)
+                    message["slice"].nowait = self.nowait
                 await send(message)
         await send({"type": "http.response.body", "body": b""})
 
@@ -182,6 +188,28 @@ async def test_a_reader_that_goes_on_is_not_cut_off(files: Files, content: bytes
             while connection.out is not None and connection.write_progress < site.state.now:
                 body += await client.reader.read(MIB)
         assert bytes(body) == content
+
+
+@pytest.mark.parametrize(("nowait", "cached"), [(True, True), (True, False), (False, True)])
+async def test_only_cached_bytes_are_sent_without_a_thread(
+    files: Files, content: bytes, monkeypatch: pytest.MonkeyPatch, nowait: bool, cached: bool
+) -> None:
+    threads: set[int] = set()
+    send_some = zerocopy._send_some
+
+    def recorded(*arguments: Any) -> tuple[int, int]:
+        threads.add(threading.get_ident())
+        return send_some(*arguments)
+
+    monkeypatch.setattr(zerocopy, "_send_some", recorded)
+    monkeypatch.setattr(zerocopy, "is_cached", lambda *_: cached)
+    files.nowait = nowait
+    async with serving(files) as site:
+        client = await slow_client(site)
+        got = await client.ask(get(f"/100/{20 * MIB}"))
+        assert got.body == content[100 : 20 * MIB + 100]
+    assert (threading.get_ident() in threads) is (nowait and cached)
+    assert bool(threads - {threading.get_ident()}) is not (nowait and cached)
 
 
 async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
