@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from sluice_s3.loadtests.compare.plan import Plan
     from sluice_s3.loadtests.compare.progress import Bar, JsonLines
     from sluice_s3.loadtests.compare.run import Run
+    from sluice_s3.loadtests.report.options import ReportOptions
+
+TitleOption = Annotated[str, typer.Option(help="Of the report, before the stores' names.")]
+NoteOption = Annotated[str, typer.Option(help="A sentence of your own under the report's title.")]
+PublishedOption = Annotated[
+    bool, typer.Option("--published", help="Published measurements beside these, with their sources.")
+]
+CostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Prices of a store: NAME=gp3, efs or s3 (examples of a day), NAME=gb=0.08,iops=0.005,stored=500, or both. "
+        "Repeat. For what the load costs a month."
+    ),
+]
 
 bench = typer.Typer(invoke_without_command=True, help="Compare stores and endpoints under load.")
 PARTIAL = 3
@@ -66,6 +80,10 @@ def bench_command(
     json_lines: Annotated[
         bool, typer.Option("--json", help="Print one JSON object a line: progress, live figures, the verdict.")
     ] = False,
+    title: TitleOption = "",
+    note: NoteOption = "",
+    published: PublishedOption = False,
+    cost: CostOption = None,
 ) -> None:
     """Run load scenarios against each store through a new gateway and write the results.
 
@@ -82,9 +100,11 @@ def bench_command(
     from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
     from sluice_s3.loadtests.compare.progress import Bar, JsonLines
     from sluice_s3.loadtests.compare.time_budget import divide
+    from sluice_s3.loadtests.report.options import check_prices
 
     keys = Keys(os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", ""), _region())
     bar = JsonLines() if json_lines else Bar()
+    options = _report_options(title, note, published, cost)
     try:
         if resume is not None:
             found = running.resume(resume, keys, bar)
@@ -109,19 +129,30 @@ def bench_command(
                 _print_preview(plan, json_lines)
                 return
             found = running.start_run(results / _name(name), plan, keys, bar)
+        check_prices(options, [one.name for one in found.targets])
     except PlanError as error:
         fail(str(error), 2)
-    _play(found, bar)
+    _play(found, bar, options)
 
 
 @bench.command("report")
-def report_command(run: Annotated[Path, typer.Argument(help="A directory that `sluice bench` made.")]) -> None:
-    """Write the report of a run again: report.html, report.md and report.json in its directory."""
+def report_command(
+    run: Annotated[Path, typer.Argument(help="A directory that `sluice bench` made.")],
+    title: TitleOption = "",
+    note: NoteOption = "",
+    published: PublishedOption = False,
+    cost: CostOption = None,
+) -> None:
+    """Write the report of a run again: report.html, report.md and report.json in its directory.
+
+    Options that are left out stay as they were.
+    """
     from sluice_s3.loadtests.compare.plan import PlanError
 
     _need("jinja2")
     try:
-        print(import_module("sluice_s3.loadtests.report").write_report(run))
+        options = _report_options(title, note, published, cost)
+        print(import_module("sluice_s3.loadtests.report").write_report(run, options))
     except (PlanError, OSError) as error:
         fail(str(error), 2)
 
@@ -182,13 +213,30 @@ def _print_preview(plan: Plan, as_json: bool) -> None:
         print(f"note: {warning}")
 
 
-def _play(run: Run, bar: Bar | JsonLines) -> None:
+def _report_options(title: str, note: str, published: bool, cost: list[str] | None) -> ReportOptions:
+    from pydantic import ValidationError
+
+    from sluice_s3.loadtests.compare.plan import PlanError
+    from sluice_s3.loadtests.report.cost.examples import EXAMPLES
+    from sluice_s3.loadtests.report.cost.prices import parse_costs
+    from sluice_s3.loadtests.report.options import ReportOptions
+
+    try:
+        return ReportOptions(title=title, note=note, published=published, prices=parse_costs(cost or (), EXAMPLES))
+    except PlanError as error:
+        fail(str(error), 2)
+    except ValidationError as error:
+        first = error.errors()[0]
+        fail(f"--{first['loc'][0]}: {first['msg']}", 2)
+
+
+def _play(run: Run, bar: Bar | JsonLines, options: ReportOptions) -> None:
     from sluice_s3.loadtests.compare.time_budget import LEAST_REPEATS
 
     seconds = run.seconds_left()
     with bar.of(seconds, run.plan.minutes * 60, seconds * min(1.0, LEAST_REPEATS / run.plan.repeats)):
         run.go()
-    written = import_module("sluice_s3.loadtests.report").write_report(run.directory)
+    written = import_module("sluice_s3.loadtests.report").write_report(run.directory, options)
     if hasattr(bar, "show_verdict"):
         verdict = json.loads((run.directory / "report.json").read_text(encoding="utf-8"))["verdict"]
         bar.show_verdict(run.meta["state"], run.plan.repeats, verdict["headline"])

@@ -1,4 +1,4 @@
-"""The parts of a report: chapters of tables, figures and remarks.
+"""The parts of a page: a first screen, then chapters of tables, figures and remarks.
 
 HTML and Markdown are two ways to write them.
 """
@@ -65,17 +65,100 @@ class Remark:
     mark: str = ""
 
 
-Block = Table | Figures | Remark
+@dataclass(frozen=True)
+class Track:
+    """One line of a picture: a name, and for each column a bar or dots (SVG) with its value in words.
+
+    `mark` is `winner` or empty; `note` stands below the name in small letters.
+    """
+
+    name: str
+    columns: Sequence[tuple[str, str]]
+    mark: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """A picture in lines, which keeps its size of letters on a phone.
+
+    `groups` are (name, what it is, lines). `head` names the columns, with units and which way is better.
+    """
+
+    head: Sequence[str]
+    groups: Sequence[tuple[str, str, Sequence[Track]]]
+    title: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a store is, in a few lines. `index` is the number of its colour; `lines` are (what, words)."""
+
+    name: str
+    index: int
+    lines: Sequence[tuple[str, str]]
+    won: str = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Several cards, side by side if there is room."""
+
+    cards: Sequence[Card]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link: to a file beside the page, or with `https:` to a source."""
+
+    text: str
+    href: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Links:
+    """A list of links."""
+
+    links: Sequence[Link]
+    title: str = ""
+
+
+Block = Table | Figures | Remark | Tracks | Cards | Links
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter; links use its `name`."""
+    """A chapter; links use its `name`.
+
+    `fold` is `closed` or `open` for a section that the reader opens and closes, empty for one that is always there.
+    """
 
     name: str
     title: str
-    about: str
+    about: str = ""
     blocks: list[Block] = field(default_factory=list)
+    fold: str = "closed"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole page: what the first screen shows, then chapters.
+
+    `facts` are short words under the title (a `bad` one is a reason to doubt), `lead` the sentence that matters most,
+    `note` the user's own. `doubts` are (short, whole sentence). `first` is the picture, `beside` stands next to it.
+    """
+
+    title: str
+    lead: str = ""
+    facts: Sequence[str | Cell] = ()
+    note: str = ""
+    partial: str = ""
+    doubts: Sequence[tuple[str, str]] = ()
+    first: Sequence[Block] = ()
+    beside: Sequence[Block] = ()
+    chapters: Sequence[Chapter] = ()
 
 
 def plain(cell: str | Cell) -> Cell:
@@ -83,11 +166,13 @@ def plain(cell: str | Cell) -> Cell:
     return cell if isinstance(cell, Cell) else Cell(cell)
 
 
-def best_of(values: Sequence[float | None], texts: Sequence[str], *, more: bool) -> list[Cell]:
-    """Return cells with the best one marked, if there are several."""
+def best_of(
+    values: Sequence[float | None], texts: Sequence[str], names: Sequence[str], winners: Sequence[str], *, more: bool
+) -> list[Cell]:
+    """Return cells of the targets `names`; the best one is marked if the verdict called its target (`winners`)."""
     known = [one for one in values if one is not None]
     best = (max(known) if more else min(known)) if len(known) > 1 else None
     return [
-        Cell(text, "best" if value is not None and value == best else "")
-        for value, text in zip(values, texts, strict=True)
+        Cell(text, "best" if value is not None and value == best and name in winners else "")
+        for value, text, name in zip(values, texts, names, strict=True)
     ]

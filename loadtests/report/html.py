@@ -1,35 +1,40 @@
-"""The report as one HTML page that contains its styles and plots."""
+"""A page as one HTML file that contains its styles and plots and loads nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from sluice_s3.loadtests.report.document import Chapter, Figures, Remark, Table, plain
+from sluice_s3.loadtests.report.document import Cards, Figures, Links, Page, Remark, Table, Tracks, plain
 from sluice_s3.loadtests.report.plots.svg import colour
 
 HERE = Path(__file__).parent
+KINDS = {"table": Table, "figures": Figures, "remark": Remark, "tracks": Tracks, "cards": Cards, "links": Links}
+"""Blocks by their name in the template."""
 
 
-def render_page(title: str, partial: str, facts: Sequence[str], chapters: Sequence[Chapter]) -> str:
-    """Render a whole page. `facts` stand under the title."""
+def render_page(page: Page) -> str:
+    """Render a whole page."""
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=unbroken,
     )  # fmt: skip
-    environment.tests["table"] = lambda block: isinstance(block, Table)
-    environment.tests["figures"] = lambda block: isinstance(block, Figures)
-    environment.tests["remark"] = lambda block: isinstance(block, Remark)
+    names = {kind: name for name, kind in KINDS.items()}
+    environment.filters["kind"] = lambda block: names[type(block)]
     environment.filters["plain"] = plain
     environment.filters["svg"] = lambda words: Markup(words)
     environment.filters["shade"] = shade
     environment.globals["colour"] = colour
-    style = Markup((HERE / "page.css").read_text(encoding="utf-8"))
-    page = environment.get_template("page.html")
-    return page.render(title=title, partial=partial, facts=facts, chapters=chapters, style=style)
+    return environment.get_template("page.html").render(page=page, style=Markup(styles()))
+
+
+def styles() -> str:
+    """Return the style sheet: the console's colours, type and space, then what a page adds."""
+    tokens = files("sluice_s3.app").joinpath("console", "style", "tokens.css").read_text(encoding="utf-8")
+    return tokens + (HERE / "page.css").read_text(encoding="utf-8")
 
 
 def unbroken(value: object) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,8 @@ from sluice_s3.loadtests.report.usage import FULL, Usage, usages
 
 MIXES = ("mixed", "boto3_mixed", "open_loop")
 """Scenarios of a single part that is long enough for figures by the second."""
+SATURATION = "saturation"
+"""The scenario that doubles its clients."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,31 @@ class Course:
     operation: str
     windows: dict[int, list[Window]]
     heat: Heat | None
+    times: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """Median and 99th percentile of all its requests in seconds, by repeat."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """All requests of a step in one repeat: a second, bytes a second, median and 99th percentile in seconds."""
+
+    repeat: int
+    count: int
+    rate: float
+    moved_rate: float
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A number of clients of one target in the scenario `saturation`."""
+
+    target: str
+    stage: str
+    users: int
+    errors: int
+    rounds: list[Pace]
 
 
 @dataclass(frozen=True)
@@ -118,6 +145,9 @@ class Model:
     retries: list[Retries] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    parquet: bool = False
+    """Whether the rows are also in a Parquet file."""
 
     @property
     def targets(self) -> list[str]:
@@ -148,6 +178,10 @@ class Model:
             if line.scenario == scenario and all(getattr(line, name) == value for name, value in wanted.items())
         ]
 
+    def courses_of(self, scenario: str, operation: str) -> list[Course]:
+        """Return the courses of all targets; an empty operation is all of them together."""
+        return [one for one in self.courses if (one.scenario, one.operation) == (scenario, operation)]
+
     def scenarios(self) -> list[str]:
         """Return the scenarios with rows, in the order of the plan."""
         return list(dict.fromkeys(line.scenario for line in self.lines))
@@ -171,6 +205,7 @@ def of_run(directory: Path) -> Model:
     for reading in read(directory, model.meta, model.unread):
         model.lines.extend(line_of(reading, kind) for kind in reading.kinds)
         model.courses.extend(courses_of(reading))
+        model.steps.extend(steps_of(reading))
         model.errors.extend(errors_of(reading))
         if reading.retries:
             model.retries.append(Retries(reading.target, reading.scenario, reading.retries))
@@ -241,8 +276,44 @@ def courses_of(reading: Reading) -> list[Course]:
         }
         seconds = {repeat: windows(groups) for repeat, groups in by_repeat.items()}
         first = next(iter(by_repeat.values()))
-        found.append(Course(reading.target, reading.scenario, operation, seconds, heat(first)))
+        times = {repeat: percentiles for repeat, groups in by_repeat.items() if (percentiles := times_of(groups))}
+        found.append(Course(reading.target, reading.scenario, operation, seconds, heat(first), times))
     return found
+
+
+def times_of(groups: Iterable[Group]) -> tuple[float, float] | None:
+    """Return median and 99th percentile of all requests of these groups in seconds; None without any."""
+    ascending = sorted(chain.from_iterable(group.totals for group in groups))
+    return (stats.percentile(ascending, 0.5), stats.percentile(ascending, 0.99)) if ascending else None
+
+
+def steps_of(reading: Reading) -> list[Step]:
+    """Return the steps of the scenario `saturation`, by the number of clients."""
+    if reading.scenario != SATURATION:
+        return []
+    by_stage: dict[str, dict[int, list[Group]]] = {}
+    for repeat, groups in sorted(reading.repeats.items()):
+        for kind, group in groups.items():
+            by_stage.setdefault(kind.stage, {}).setdefault(repeat, []).append(group)
+    steps = []
+    for stage, by_repeat in by_stage.items():
+        users = max(group.users for groups in by_repeat.values() for group in groups)
+        errors = sum(group.errors for groups in by_repeat.values() for group in groups)
+        rounds = [one for repeat, groups in by_repeat.items() if (one := pace_of(repeat, groups)) is not None]
+        steps.append(Step(reading.target, stage, users, errors, rounds))
+    return sorted(steps, key=lambda one: one.users)
+
+
+def pace_of(repeat: int, groups: Sequence[Group]) -> Pace | None:
+    """Return how fast all requests of a step were; None without a good one."""
+    times = times_of(groups)
+    filled = [group for group in groups if group.totals]
+    if times is None:
+        return None
+    seconds = max(group.last for group in filled) - min(group.first for group in filled)
+    count = sum(len(group.totals) for group in filled)
+    moved = sum(group.moved for group in filled)
+    return Pace(repeat, count, count / seconds if seconds else 0.0, moved / seconds if seconds else 0.0, *times)
 
 
 def errors_of(reading: Reading) -> list[Errors]:

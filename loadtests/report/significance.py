@@ -82,6 +82,22 @@ def compare(a: Sequence[float], b: Sequence[float], *, comparisons: int = 1) -> 
     return Difference(ratio, low, high, _call(ratio, low, high, half))
 
 
+def interval(values: Sequence[float], other: Sequence[float], *, comparisons: int = 1) -> tuple[float, float] | None:
+    """Return the interval of the mean of `values` (positive), with the noise that `compare` finds beside `other`.
+
+    It is that interval's part of one series: half of one difference's width, by the numbers of repeats. None with
+    fewer than three repeats on a side.
+    """
+    own, beside = [one for one in values if one > 0], [one for one in other if one > 0]
+    if min(len(own), len(beside)) < MIN_REPEATS:
+        return None
+    logs = tuple(map(math.log, own)), tuple(map(math.log, beside))
+    share = math.sqrt((1 / len(own)) / (1 / len(own) + 1 / len(beside)))
+    half = half_width(*logs, 1 - (1 - LEVEL) / max(1, comparisons)) * share
+    middle = mean(logs[0])
+    return math.exp(middle - half), math.exp(middle + half)
+
+
 def _call(ratio: float, low: float, high: float, half: float) -> str:
     if low > 1 and ratio >= 1 + MATTERS:
         return "faster"

@@ -73,3 +73,16 @@ def percent(share: float, *, sign: bool = False) -> str:
 def times(ratio: float) -> str:
     """Render `1.345` → 1.35x."""
     return f"{significant(ratio)}x" if ratio < 1000 else f"{ratio:,.0f}x"
+
+
+def both_seconds(first: float, second: float) -> str:
+    """Render two times as `8.10 | 23.0 ms`, with one unit if it is the same, and unbroken."""
+    texts = seconds(first), seconds(second)
+    number, _, unit = texts[0].partition(" ")
+    words = f"{number if unit == texts[1].partition(' ')[2] else texts[0]} | {texts[1]}"
+    return words.replace(" ", "\u00a0")
+
+
+def dollars(value: float) -> str:
+    """Render `1234.5` → $1,234; `0.0123` → $0.0123."""
+    return f"${value:,.0f}" if value >= 1000 else f"${value:,.2f}" if value >= 1 else f"${significant(value, 2)}"

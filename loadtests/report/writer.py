@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 import json
-import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from sluice_s3.loadtests.compare import run_metadata as meta_file
 from sluice_s3.loadtests.report import html, markdown
-from sluice_s3.loadtests.report.chapters import chapters
+from sluice_s3.loadtests.report.context import Report
+from sluice_s3.loadtests.report.cost.bill import bills_of, crossings
+from sluice_s3.loadtests.report.cost.load import load_of
 from sluice_s3.loadtests.report.model import Model, of_run
-from sluice_s3.loadtests.report.verdict import Verdict, headline, judge, sentence
+from sluice_s3.loadtests.report.options import KEY, ReportOptions, check_prices, options_of
+from sluice_s3.loadtests.report.page import page_of
+from sluice_s3.loadtests.report.parquet import write_parquet
+from sluice_s3.loadtests.report.saturation import scales
+from sluice_s3.loadtests.report.use_cases import measures
+from sluice_s3.loadtests.report.use_figures import use_figures
+from sluice_s3.loadtests.report.verdict import headline, judge, sentence
 
 
-def write_report(directory: Path) -> str:
+def write_report(directory: Path, options: ReportOptions | None = None) -> str:
     """Write report.html, report.md and report.json. Return the verdict in short, with the page's path.
 
-    Raises PlanError when the directory holds no run, OSError when it cannot be written.
+    What `options` give is kept in `meta.json`; what they leave out is as the run has it. Raises PlanError when the
+    directory holds no run or a price is of no store in it, OSError when it cannot be written.
     """
     model = of_run(directory)
-    verdict = judge(model)
-    title = f"Stores compared: {model.meta['run']}"
-    found = chapters(model, verdict)
-    put(directory / "report.json", json.dumps(as_json(model, verdict), indent=1))
-    put(directory / "report.md", markdown.written(title, model.partial, found))
-    put(directory / "report.html", html.render_page(title, model.partial, render_subtitle(model), found))
+    earlier = options_of(model.meta)
+    wanted = earlier if options is None else options.over(earlier)
+    check_prices(wanted, model.targets)
+    if wanted != earlier:
+        model = replace(model, meta={**model.meta, KEY: wanted.model_dump(exclude_defaults=True)})
+        meta_file.write(directory, dict(model.meta))
+    report = report_of(replace(model, parquet=write_parquet(directory, model.meta)), wanted)
+    page = page_of(report)
+    put(directory / "report.json", json.dumps(as_json(report), indent=1))
+    put(directory / "report.md", markdown.written(page))
+    put(directory / "report.html", html.render_page(page))
     lines = [f"partial run: {model.partial}"] if model.partial else []
-    lines += [f"{one.use.name}: {sentence(one)}" for one in verdict.judgements]
-    return "\n".join([*lines, str(directory / "report.html")])
+    lines += [f"{one.use.name}: {sentence(one)}" for one in report.verdict.judgements]
+    return "\n".join([*lines, page.lead, str(directory / "report.html")])
+
+
+def report_of(model: Model, options: ReportOptions) -> Report:
+    """Judge a run."""
+    verdict, found = judge(model), measures(model)
+    return Report(model, verdict, options, found, use_figures(model, found, verdict.judgements))
 
 
 def put(file: Path, text: str) -> None:
@@ -38,29 +58,12 @@ def put(file: Path, text: str) -> None:
     making.replace(file)
 
 
-def render_subtitle(model: Model) -> list[str]:
-    """Return the facts under the title."""
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(model.meta["started"]))
-    machine = model.meta["machine"]
-    requests = sum(line.total.count for line in model.lines if line.total)
-    return [
-        when,
-        f"{machine['cpu']}, {machine['cores']} cores",
-        _number(len(model.targets), "target"),
-        _number(model.meta["plan"]["repeats"], "repeat"),
-        _number(requests, "request"),
-    ]
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def as_json(model: Model, verdict: Verdict) -> dict[str, Any]:
+def as_json(report: Report) -> dict[str, Any]:
     """Return the whole model as JSON, for other programs.
 
     All times are in seconds and sizes in bytes, except phases (milliseconds).
     """
+    model, verdict = report.model, report.verdict
     return {
         "format": 1,
         "run": model.meta["run"],
@@ -84,6 +87,14 @@ def as_json(model: Model, verdict: Verdict) -> dict[str, Any]:
         "retries": [asdict(one) for one in model.retries],
         "usage": [asdict(one) | {"cores": one.cores} for one in model.usages],
         "unread": model.unread,
+        "figures": [
+            {"use": one.judgement.use.name, "unit": one.unit, "p99": one.p99,
+             "throughput": {name: asdict(value) for name, value in one.throughput.items()},
+             "latency": {name: asdict(value) for name, value in one.latency.items()}}
+            for one in report.figures
+        ],
+        "saturation": [asdict(one) for one in scales(model)],
+        "money": _money(report),
         "meta": dict(model.meta),
     }  # fmt: skip
 
@@ -93,3 +104,17 @@ def _course(found: dict[str, Any]) -> dict[str, Any]:
     if found["heat"] is not None:
         found["heat"]["counts"] = [[*place, count] for place, count in found["heat"]["counts"].items()]
     return found
+
+
+def _money(report: Report) -> dict[str, Any] | None:
+    """Return what the load costs a month in US dollars; None without prices."""
+    load = load_of(report.model)
+    if not report.options.prices or load is None:
+        return None
+    bills = bills_of(report.options.prices, load)
+    return {
+        "load": asdict(load),
+        "prices": {name: price.model_dump() for name, price in report.options.prices.items()},
+        "bills": [asdict(one) | {"dollars": one.total(one.rate), "mbps_for_a_dollar": one.per_dollar} for one in bills],
+        "crossings": [asdict(one) for one in crossings(bills)],
+    }

@@ -1,7 +1,4 @@
-"""The chapters of a report: one for each scenario, and some for the run.
-
-Each is built from the model alone.
-"""
+"""The chapters of a report: the verdict, one for each scenario, and some for the run."""
 
 from __future__ import annotations
 
@@ -11,35 +8,38 @@ from sluice_s3.loadtests.report.chapters import (
     failures,
     keys,
     mixes,
+    money,
+    raw_data,
+    saturation,
     sizes,
     small_files,
     summary,
     threads,
     time_breakdown,
 )
+from sluice_s3.loadtests.report.context import Report
 from sluice_s3.loadtests.report.document import Chapter
-from sluice_s3.loadtests.report.model import Model
-from sluice_s3.loadtests.report.verdict import Verdict
+
+OF_SCENARIO = {
+    "mixed": mixes.chapter,
+    "sizes": sizes.chapter,
+    "small_files": small_files.chapter,
+    "batches": batches.chapter,
+    "threads": threads.chapter,
+    "stat_delete_list": keys.chapter,
+    "open_loop": mixes.chapter,
+    "boto3_mixed": mixes.chapter,
+    "saturation": saturation.chapter,
+}
 
 
-def chapters(model: Model, verdict: Verdict) -> list[Chapter]:
-    """Return the chapters in reading order: the verdict first, the machine last."""
-    found = [summary.chapter(model, verdict)]
-    played = model.scenarios()
-    made = {
-        "mixed": mixes.chapter,
-        "sizes": sizes.chapter,
-        "small_files": small_files.chapter,
-        "batches": batches.chapter,
-        "threads": threads.chapter,
-        "stat_delete_list": keys.chapter,
-        "open_loop": mixes.chapter,
-        "boto3_mixed": mixes.chapter,
-    }
-    for name, make in made.items():
-        if name in played:
-            chapter = make(model, name)
-            chapter.blocks[1:1] = failures.errors(model, name)
-            found.append(chapter)
-    found += time_breakdown.found(model)
-    return [*found, environment.chapter(model)]
+def chapters(report: Report) -> list[Chapter]:
+    """Return the chapters in reading order: the verdict first, the machine and the raw data last."""
+    found = [*summary.uses(report), *money.found(report)]
+    played = report.model.scenarios()
+    for name in sorted((name for name in OF_SCENARIO if name in played), key=lambda name: name != "saturation"):
+        chapter = OF_SCENARIO[name](report, name)
+        chapter.blocks[1:1] = failures.errors(report.model, name)
+        found.append(chapter)
+    found += time_breakdown.found(report.model)
+    return [*found, *summary.details(report), *environment.chapters(report.model), raw_data.chapter(report.model)]

@@ -1,25 +1,25 @@
-"""Ten files of a size, several times with pauses.
-
-This is the published comparison of EFS elastic and bursting.
-"""
+"""Ten files of a size, several times with pauses."""
 
 from __future__ import annotations
 
 from sluice_s3.loadtests.report import significance, stats
-from sluice_s3.loadtests.report.chapters.published import BATCHES
-from sluice_s3.loadtests.report.document import Cell, Chapter, Table
+from sluice_s3.loadtests.report.chapters.published import BATCHES, BATCHES_SOURCE, cite
+from sluice_s3.loadtests.report.context import Report
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Table
 from sluice_s3.loadtests.report.model import Model
 from sluice_s3.loadtests.report.units import percent, seconds, size
 from sluice_s3.loadtests.report.use_cases import batch_times
 
 
-def chapter(model: Model, scenario: str) -> Chapter:
+def chapter(report: Report, scenario: str) -> Chapter:
     """Render the mean batch time, and its difference in percent from the first target."""
+    model = report.model
     asked = model.meta["plan"]["scenarios"][scenario]["arguments"]
     about = "Ten files, one after the other; the time of all ten is averaged over "
     about += f"{asked.get('batches', '')} batches with {asked.get('pause', '')} s between them, in each repeat."
     sizes = sorted({line.size for line in model.of(scenario)})
-    return Chapter(scenario, "Batches", about, [*(table(model, one) for one in sizes), published()])
+    tables = [table(model, one) for one in sizes]
+    return Chapter(scenario, "Batches", about, [*tables, *(published() if report.options.published else [])])
 
 
 def table(model: Model, of_size: int) -> Table:
@@ -60,11 +60,12 @@ def difference(first: dict[int, list[float]], other: dict[int, list[float]]) -> 
     return percent(share, sign=True), answers.get(found.call, found.call)
 
 
-def published() -> Table:
+def published() -> list[Block]:
     """Render the published measurement."""
     rows: list[list[str | Cell]] = [
         [size(one), seconds(elastic), seconds(bursting), percent(elastic / bursting - 1, sign=True)]
         for one, (elastic, bursting) in BATCHES.items()
     ]
     note = "EFS from a Lambda, five batches with ten seconds between them."
-    return Table(["10 files of", "Elastic", "Bursting", "Time difference"], rows, "As published", note)
+    table = Table(["10 files of", "Elastic", "Bursting", "Time difference"], rows, "As published", note)
+    return [table, cite(BATCHES_SOURCE)]

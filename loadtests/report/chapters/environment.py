@@ -1,4 +1,4 @@
-"""What the run was measured on and with: the end of the report."""
+"""What the run was measured on and with."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sluice_s3.loadtests.report.model import Model
 from sluice_s3.loadtests.report.units import decimal, significant
 
 
-def chapter(model: Model) -> Chapter:
-    """Render the machine, versions, targets with their mounts and probes, and cells."""
+def chapters(model: Model) -> list[Chapter]:
+    """Return the machine with versions and targets, what the probe found, and the cells."""
     meta = model.meta
     machine, versions = meta["machine"], meta["versions"]
     facts = {
@@ -28,9 +28,11 @@ def chapter(model: Model) -> Chapter:
         "gateway's workers": meta["plan"]["workers"],
         "generator's processes": meta["plan"]["processes"],
     }
-    blocks: list[Block] = [Table(["", ""], [[name, str(value)] for name, value in facts.items()], "", "", 2)]
-    blocks += [targets(meta), *probes(meta), cells(meta)]
-    return Chapter("machine", "Machine, versions and stores", "", blocks)
+    blocks: list[Block] = [Table(["What", "Value"], [[name, str(value)] for name, value in facts.items()], "", "", 2)]
+    found = [Chapter("machine", "Machine, versions and targets", "", [*blocks, targets(meta)])]
+    if probed := probes(meta):
+        found.append(Chapter("probe", "What the probe found", "Of each mount, before the first repeat.", probed))
+    return [*found, Chapter("cells", "Cells", "One row for each scenario, target and repeat.", [cells(meta)])]
 
 
 def _utc(seconds: float | None) -> str:
@@ -67,7 +69,7 @@ def probes(meta: Mapping[str, Any]) -> list[Block]:
         [name, *(_trial((probe.get("trials") or {}).get(name)) for probe in probed.values())] for name in trials
     ]
     rows.append(["durability that is refused", *(_refused(probe.get("refused")) for probe in probed.values())])
-    can = Table(["", *probed], rows, "What the mounts can do", "ProbeResult before the first repeat.", 1 + len(probed))
+    can = Table(["", *probed], rows, "What the mounts can do", "", 1 + len(probed))
     calls = _names(probe.get("latencies_ms") or {} for probe in probed.values())
     times: list[list[str | Cell]] = [
         [name, *(_time((probe.get("latencies_ms") or {}).get(name)) for probe in probed.values())] for name in calls
@@ -105,4 +107,4 @@ def cells(meta: Mapping[str, Any]) -> Table:
         rows.append([one["scenario"], one["target"], str(one["repeat"]), state, one["reason"], took, f"{one['rows']:,}",
                      f"{one['errors']:,}", load])  # fmt: skip
     head = ["Scenario", "Target", "repeat", "state", "why", "took", "requests", "errors", "load (1 min)"]
-    return Table(head, rows, "Cells", "Load: of the machine, before and after.", 5)
+    return Table(head, rows, "", "Load: of the machine, before and after.", 5)

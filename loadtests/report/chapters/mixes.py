@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from sluice_s3.loadtests.report.chapters.published import MIXED
+from sluice_s3.loadtests.report.chapters.published import MIXED, MIXED_SOURCE, cite
+from sluice_s3.loadtests.report.context import Report
 from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table, best_of
 from sluice_s3.loadtests.report.model import Course, Line, Model
 from sluice_s3.loadtests.report.plots.blocks import heat_map
@@ -16,23 +17,26 @@ from sluice_s3.loadtests.report.units import mebibytes, seconds, significant, si
 
 ORDER = ("GET", "STAT", "PUT", "DELETE")
 TITLES = {
-    "mixed": ("Mixed load", "warp's mix, published for Garage and MinIO on an SSD and on zdbfs"),
+    "mixed": ("Mixed load", "warp's mix of operations on large objects"),
     "boto3_mixed": ("Mixed load by boto3", "the same mix, with what an application's client takes"),
     "open_loop": ("Fixed rate of arrivals", "the mix at a fixed rate: times count from when an operation was due"),
 }
 HEATED = ("GET", "PUT")
+HEAT_REQUESTS = 1000
+"""With fewer requests, a heat map shows chance."""
 
 
-def chapter(model: Model, scenario: str) -> Chapter:
+def chapter(report: Report, scenario: str) -> Chapter:
     """Render a mix: operations, first bytes, seconds, errors, and plots."""
     title, about = TITLES[scenario]
+    model = report.model
     asked = model.meta["plan"]["scenarios"][scenario]
     words = ", ".join(f"{name} {value}" for name, value in asked["arguments"].items())
-    blocks: list[Block] = [requests(model, scenario)]
+    blocks: list[Block] = [requests(model, scenario, report.winners(scenario))]
     blocks += first_bytes(model, scenario) + late(model, scenario) + [by_second(model, scenario)]
     blocks += plots(model, scenario)
-    if scenario == "mixed":
-        blocks.append(published())
+    if scenario == "mixed" and report.options.published:
+        blocks += [published(), cite(MIXED_SOURCE)]
     return Chapter(scenario, title, f"{about}. {asked['users']} clients; {words}.", blocks)
 
 
@@ -42,13 +46,15 @@ def operations(model: Model, scenario: str) -> list[str]:
     return [one for one in ORDER if one in there]
 
 
-def requests(model: Model, scenario: str) -> Table:
+def requests(model: Model, scenario: str, winners: Sequence[str]) -> Table:
     """Render rates and times of whole requests."""
     rows: list[list[str | Cell]] = []
     for operation in operations(model, scenario):
         lines = model.of(scenario, operation=operation)
         rates = [rate_of(line) for line in lines]
-        cells = best_of([rate[0] for rate in rates], [significant(rate[0]) for rate in rates], more=True)
+        names = [line.target for line in lines]
+        shown = [significant(rate[0]) for rate in rates]
+        cells = best_of([rate[0] for rate in rates], shown, names, winners, more=True)
         for line, (_, moved), cell in zip(lines, rates, cells, strict=True):
             name = f"{operation} {size(line.size)}" if line.size > 0 else operation
             errors = Cell(f"{line.errors:,}", "bad") if line.errors else "0"
@@ -120,7 +126,7 @@ def by_second(model: Model, scenario: str) -> Table:
     """Render the throughput in whole seconds, as warp splits it."""
     rows: list[list[str | Cell]] = []
     for operation in (*operations(model, scenario), ""):
-        for course in _courses(model, scenario, operation):
+        for course in model.courses_of(scenario, operation):
             found = sorted(_all(course), key=lambda one: (one.bytes, one.objects))
             if not found:
                 continue
@@ -136,10 +142,6 @@ def by_second(model: Model, scenario: str) -> Table:
         "With the time (UTC) when that second began; requests count in each by their share in it.",
         3,
     )
-
-
-def _courses(model: Model, scenario: str, operation: str) -> list[Course]:
-    return [one for one in model.courses if (one.scenario, one.operation) == (scenario, operation)]
 
 
 def _all(course: Course) -> Iterable[Window]:
@@ -158,7 +160,7 @@ def plots(model: Model, scenario: str) -> list[Block]:
     curves = []
     for operation in operations(model, scenario):
         lines = [(line.target, index[line.target], line.curve) for line in model.of(scenario, operation=operation)]
-        picture = percentiles(f"{operation}: latency by percentile", lines, "", seconds)
+        picture = percentiles(f"{operation}: latency by percentile", lines, "latency", seconds)
         curves.append(Figure(picture, f"{operation}: latency by percentile, {', '.join(name for name, _, _ in lines)}"))
     courses = [Figure(_over_time(model, scenario, index), "Operations a second, each repeat, over its seconds")]
     heats = [
@@ -167,8 +169,8 @@ def plots(model: Model, scenario: str) -> list[Block]:
             f"{operation} on {one.target}: requests by time and latency",
         )
         for operation in HEATED
-        for one in _courses(model, scenario, operation)
-        if one.heat is not None
+        for one in model.courses_of(scenario, operation)
+        if one.heat is not None and sum(one.heat.counts.values()) >= HEAT_REQUESTS
     ]
     found: list[Block] = [Figures([*curves, *courses], "Latency and throughput", "", model.targets)]
     note = "First repeat. Along: when a request ended; up: its time; the stronger the colour, the more (logarithmic)."
@@ -177,14 +179,14 @@ def plots(model: Model, scenario: str) -> list[Block]:
 
 def _over_time(model: Model, scenario: str, index: dict[str, int]) -> str:
     series = []
-    for course in _courses(model, scenario, ""):
+    for course in model.courses_of(scenario, ""):
         for repeat, found in course.windows.items():
             if found:
                 points = [(one.start - found[0].start + 0.5, one.objects) for one in found]
                 series.append(
                     Series(f"{course.target}, repeat {repeat}", index[course.target], points, faint=repeat > 1)
                 )
-    return plot("Operations a second over time", series, Axis("seconds"), Axis("obj/s"))
+    return plot("Throughput over time", series, Axis("time (s)"), Axis("throughput (requests/s)"))
 
 
 def published() -> Table:

@@ -7,6 +7,42 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sluice_s3.loadtests.report.document import Block, Link, Links, Remark
+
+
+class Source(NamedTuple):
+    """Where a measurement was published."""
+
+    words: str
+    link: str = ""
+
+
+SIZES_SOURCE = Source(
+    "Mattermost documentation, “Backing storage benchmarks”: EBS gp3 with 3,000 IOPS, EFS and S3 of AWS.",
+    "https://docs.mattermost.com/scale/backing-storage-benchmarks.html",
+)
+SMALL_FILES_SOURCE = Source(
+    "ObjectiveFS, “Performance: Amazon EFS vs ObjectiveFS”, 11 August 2020: an EC2 z1d.6xlarge in us-east-2.",
+    "https://objectivefs.com/howto/performance-amazon-efs-vs-objectivefs",
+)
+MIXED_SOURCE = Source(
+    "S. Yeager, “Checking performance of S3 compatible systems with QSFS backing”, 30 May 2025: warp against Garage "
+    "and MinIO on an SSD and on zdbfs.",
+    "https://github.com/threefoldtech/qss_quantum_storage/issues/46",
+)
+BATCHES_SOURCE = Source(
+    "Dzhuneyt, “AWS EFS Elastic vs Burstable throughput (benchmark)”, DEV Community: from a Lambda.",
+    "https://dev.to/aws-builders/aws-efs-elastic-vs-burstable-throughput-benchmark-47b8",
+)
+THREADS_SOURCE = Source("xyzt.ai blog, “Write performance of Amazon EFS”, 30 May 2021: an EC2 instance with 8 vCPU.")
+
+
+def cite(source: Source) -> Block:
+    """Render a citation."""
+    if source.link:
+        return Links([Link(source.words, source.link)], "Source")
+    return Remark(f"Source: {source.words}")
+
 
 class Timed(NamedTuple):
     """Seconds: mean, standard deviation and median."""
@@ -72,7 +108,7 @@ SIZES: dict[str, dict[str, dict[int, Timed]]] = {
         },
     },
 }
-"""Mattermost: backing storage benchmarks."""
+"""Of SIZES_SOURCE."""
 
 SMALL_FILES: dict[str, list[tuple[str, float, float]]] = {
     "write": [("EFS (Burst)", 0.53, 1.0), ("EFS (Provisioned)", 0.56, 1.05), ("ObjectiveFS", 66.27, 125.04)],
@@ -84,7 +120,7 @@ SMALL_FILES: dict[str, list[tuple[str, float, float]]] = {
         ("ObjectiveFS (warm memory cache)", 1010.25, 107.13),
     ],
 }
-"""ObjectiveFS: Amazon EFS vs ObjectiveFS; MB/s, and against the first."""
+"""Of SMALL_FILES_SOURCE: MB/s, and against the first."""
 
 MIXED: dict[str, list[tuple[str, float, float, float, float, float]]] = {
     "GET": [
@@ -112,14 +148,14 @@ MIXED: dict[str, list[tuple[str, float, float, float, float, float]]] = {
         ("MinIO on zdbfs", 4.57, 0.1723, 0.0919, 0.5496, 1.1003),
     ],
 }
-"""Checking performance of S3 compatible systems with QSFS backing: obj/s, seconds: mean, 50 %, 90 %, 99 %."""
+"""Of MIXED_SOURCE: obj/s, seconds: mean, 50 %, 90 %, 99 %."""
 
 BATCHES: dict[int, tuple[float, float]] = {KB: (0.0952, 0.1006), MB: (0.3662, 0.3698), 100 * MB: (12.161, 17.081)}
-"""AWS EFS Elastic vs Burstable throughput: seconds for ten files, elastic and bursting."""
+"""Of BATCHES_SOURCE: seconds for ten files, elastic and bursting."""
 
 THREADS: dict[int, dict[int, float]] = {
     500 * KB: {4: 55, 8: 80, 16: 84, 32: 84, 64: 79, 128: 81, 1024: 87},
     MB: {1: 23, 2: 43, 3: 61, 4: 77, 5: 86, 6: 93, 7: 105, 8: 104, 9: 105, 10: 103},
     GB: {1: 102, 2: 103, 3: 106, 4: 104},
 }
-"""Write performance of Amazon EFS: combined MB/s by size and threads."""
+"""Of THREADS_SOURCE: combined MB/s by size and threads."""

@@ -5,7 +5,8 @@ This is the published table of EBS, EFS and S3.
 
 from __future__ import annotations
 
-from sluice_s3.loadtests.report.chapters.published import SIZES
+from sluice_s3.loadtests.report.chapters.published import SIZES, SIZES_SOURCE, cite
+from sluice_s3.loadtests.report.context import Report
 from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table, best_of
 from sluice_s3.loadtests.report.model import Line, Model
 from sluice_s3.loadtests.report.plots.lines import Axis, Series, plot
@@ -14,26 +15,30 @@ from sluice_s3.loadtests.report.units import seconds, significant, size
 WORDS = {"PUT": "Write", "GET": "Read"}
 
 
-def chapter(model: Model, scenario: str) -> Chapter:
+def chapter(report: Report, scenario: str) -> Chapter:
     """Render mean ± deviation and median for each size and target, and speed over size."""
-    about = (
-        "One client, one object after another, as published for Mattermost's stores. Times of whole requests; reads "
-    )
-    about += "follow the writes, so they come from caches where a store has some."
-    blocks: list[Block] = [table(model, operation) for operation in WORDS if model.of(scenario, operation=operation)]
-    blocks += [plots(model), *(published(operation) for operation in WORDS)]
+    about = "One client, one object after another. Times of whole requests; reads follow the writes, so they come "
+    about += "from caches where a store has some."
+    model = report.model
+    blocks: list[Block] = [table(report, operation) for operation in WORDS if model.of(scenario, operation=operation)]
+    blocks.append(plots(model))
+    if report.options.published:
+        blocks += [*(published(operation) for operation in WORDS), cite(SIZES_SOURCE)]
     return Chapter(scenario, "Sizes", about, blocks)
 
 
-def table(model: Model, operation: str) -> Table:
+def table(report: Report, operation: str) -> Table:
     """Render sizes by targets."""
+    model = report.model
     lines = model.of("sizes", operation=operation)
     rows: list[list[str | Cell]] = []
     for one in sorted({line.size for line in lines}):
         by_target = {line.target: line for line in lines if line.size == one}
         found = [by_target.get(name) for name in model.targets]
         means = [line.total.mean if line and line.total else None for line in found]
-        rows.append([size(one), *best_of(means, [render_cell(line) for line in found], more=False)])
+        winners = report.winners(f"sizes {operation} {size(one)}")
+        cells = best_of(means, [render_cell(line) for line in found], model.targets, winners, more=False)
+        rows.append([size(one), *cells])
     note = "Mean (± standard deviation, p50: median) of all repeats."
     return Table(["File size", *model.targets], rows, f"{WORDS[operation]} operations", note)
 
@@ -71,13 +76,13 @@ def plots(model: Model) -> Figures:
             speeds.append(Series(name, index, [(one, one / total.p50 / 1e6) for one, total in known]))
             bars = [(float(one), total.p25, total.p75) for one, total in known]
             times.append(Series(name, index, [(one, total.p50) for one, total in known], bars))
-        across = Axis("size", log=True, format=size)
+        across = Axis("size of the object", log=True, format=size)
         figures.append(Figure(
-            plot(f"{word}: time by size", times, across, Axis("", log=True, format=seconds)),
+            plot(f"{word}: time by size", times, across, Axis("time", log=True, format=seconds)),
             f"{word}: median time by size, bars from the 25th to the 75th percentile",
         ))  # fmt: skip
         figures.append(Figure(
-            plot(f"{word}: MB/s by size", speeds, across, Axis("MB/s", log=True, format=significant)),
+            plot(f"{word}: MB/s by size", speeds, across, Axis("throughput (MB/s)", log=True, format=significant)),
             f"{word}: MB/s by size, from the median time",
         ))  # fmt: skip
     return Figures(figures, "Curves", "", model.targets)

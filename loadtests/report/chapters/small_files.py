@@ -1,12 +1,10 @@
-"""A source tree of small files, written and read.
-
-This is the published table of EFS and ObjectiveFS.
-"""
+"""A source tree of small files, written and read."""
 
 from __future__ import annotations
 
 from sluice_s3.loadtests.report import stats
-from sluice_s3.loadtests.report.chapters.published import SMALL_FILES
+from sluice_s3.loadtests.report.chapters.published import SMALL_FILES, SMALL_FILES_SOURCE, cite
+from sluice_s3.loadtests.report.context import Report
 from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Remark, Table
 from sluice_s3.loadtests.report.model import Model
 from sluice_s3.loadtests.report.plots.lines import percentiles
@@ -19,8 +17,9 @@ STAGES = {
 }
 
 
-def chapter(model: Model, scenario: str) -> Chapter:
+def chapter(report: Report, scenario: str) -> Chapter:
     """Render MB/s and the improvement over the first store."""
+    model = report.model
     notes = [cell["notes"] for cell in model.meta["cells"] if cell["scenario"] == scenario and cell["notes"]]
     about = "A source tree, written by one client; then read by several, 80 % of the reads from a fifth of the files."
     if notes and "files" in notes[0]:
@@ -28,7 +27,9 @@ def chapter(model: Model, scenario: str) -> Chapter:
     blocks: list[Block] = [table(model, stage) for stage in STAGES if model.of(scenario, stage=stage)]
     if any(not one.get("dropped_caches") for one in notes):
         blocks.append(Remark("Caches could not be dropped (that needs root): the cold reads are warm ones too.", "bad"))
-    return Chapter(scenario, "Small files", about, [*blocks, plots(model), published()])
+    return Chapter(
+        scenario, "Small files", about, [*blocks, plots(model), *(published() if report.options.published else [])]
+    )
 
 
 def table(model: Model, stage: str) -> Table:
@@ -70,14 +71,15 @@ def plots(model: Model) -> Figures:
         ]
         if curves:
             title = f"{words}: time of a file"
-            figures.append(Figure(percentiles(title, curves, "", seconds), f"{title}, by percentile"))
+            figures.append(Figure(percentiles(title, curves, "latency", seconds), f"{title}, by percentile"))
     return Figures(figures, "Time of a file", "", model.targets)
 
 
-def published() -> Table:
+def published() -> list[Block]:
     """Render the published measurement."""
     rows: list[list[str | Cell]] = []
     for stage, found in SMALL_FILES.items():
         rows += [[stage, name, f"{rate:g} MB/s", f"{over:.2f}x"] for name, rate, over in found]
     note = "The Linux 4.7.2 tree unpacked; then 16 readers of 10,000 files. Another machine."
-    return Table(["", "File system", "Throughput", "Improvement"], rows, "As published", note, 2)
+    table = Table(["Stage", "File system", "Throughput", "Improvement"], rows, "As published", note, 2)
+    return [table, cite(SMALL_FILES_SOURCE)]

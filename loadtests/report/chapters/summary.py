@@ -1,16 +1,18 @@
-"""The verdict: the store for each use, with margins, noise, and reasons for doubt."""
+"""The verdict: the store for each use, with figures and margins, and how it is judged."""
 
 from __future__ import annotations
 
 from sluice_s3.loadtests.report import significance
-from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Remark, Table
+from sluice_s3.loadtests.report.context import Report
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table
 from sluice_s3.loadtests.report.model import Model
 from sluice_s3.loadtests.report.plots.blocks import intervals
 from sluice_s3.loadtests.report.stats import sigma
 from sluice_s3.loadtests.report.units import percent
 from sluice_s3.loadtests.report.usage import FULL
 from sluice_s3.loadtests.report.use_cases import BAD_SHARE
-from sluice_s3.loadtests.report.verdict import RESTLESS, Cost, Judgement, Score, Verdict, headline, join_names, sentence
+from sluice_s3.loadtests.report.use_figures import UseFigures
+from sluice_s3.loadtests.report.verdict import Cost, Judgement, Score, Verdict, sentence
 
 CALLS = {
     "faster": "faster",
@@ -22,62 +24,45 @@ CALLS = {
 }
 
 
-def chapter(model: Model, verdict: Verdict) -> Chapter:
-    """Render the chapter that comes first."""
-    blocks: list[Block] = [Remark(line, "lead") for line in headline(verdict.judgements)]
-    blocks += warnings(model, verdict)
+def uses(report: Report) -> list[Chapter]:
+    """Return the second screen: one row a use."""
+    if not report.verdict.judgements:
+        return []
+    return [Chapter("verdict", "Verdict", "", [by_use(report)], fold="")]
+
+
+def details(report: Report) -> list[Chapter]:
+    """Return what stands behind the verdict."""
+    model, verdict = report.model, report.verdict
+    blocks: list[Block] = []
     if verdict.judgements:
-        blocks += [by_use(verdict), *differences(model, verdict), relative(model, verdict)]
+        blocks += [*differences(model, verdict), relative(model, verdict)]
     if verdict.costs:
         blocks.append(costs(verdict))
-    blocks.append(Remark(how()))
-    return Chapter("verdict", "Verdict", "Which store for which use.", blocks)
+    return [Chapter("judgement", "How sure this is", how(), blocks)]
 
 
-def warnings(model: Model, verdict: Verdict) -> list[Block]:
-    """Render warnings: a noisy run, a busy generator, failed requests."""
-    found: list[Block] = []
-    if verdict.noisy and verdict.restless is not None:
-        found.append(Remark(
-            f"This run is noisy: the middle one of all figures varies by {percent(verdict.restless)} between "
-            f"repeats (more than {percent(RESTLESS)} is noisy). More repeats, or a quieter machine, would tell more.",
-            "bad",
-        ))  # fmt: skip
-    load, cores = calmest(model), model.meta["machine"]["cores"]
-    if load > cores:
-        found.append(Remark(
-            f"The machine had other work: even before the calmest cell its load was {load:.1f}, with {cores} cores.",
-            "bad",
-        ))  # fmt: skip
-    busy = [one for one in model.usages if one.who == "generator" and one.share > FULL]
-    for scenario in dict.fromkeys(one.scenario for one in busy):
-        names = [f"{one.target} ({percent(one.share)})" for one in busy if one.scenario == scenario]
-        found.append(Remark(
-            f"In {scenario} the generator was the bottleneck with {join_names(names)}: a process of it was busy for "
-            f"more than {percent(FULL)} of the time. The stores may do more than is measured here: use --processes.",
-            "bad",
-        ))  # fmt: skip
-    for one in model.errors:
-        words = f"{one.count:,} errors of {one.operation} on {one.target} in {one.scenario}"
-        found.append(Remark(f"{words}, the first: {one.first[0].text}", "bad"))
-    for again in model.retries:
-        words = f"{again.count:,} requests to {again.target} in {again.scenario} were sent again on a new connection"
-        found.append(Remark(f"{words}, since the endpoint had closed an idle one."))
-    return found
+def by_use(report: Report) -> Table:
+    """Render each use: what to take, the figures of each store, and why."""
+    figures = {one.judgement.use.name: one for one in report.figures}
+    names = report.model.stores
+    rows: list[list[str | Cell]] = []
+    for one in report.verdict.judgements:
+        row: list[str | Cell] = [Cell(one.use.name, title=one.use.what)]
+        row.append(Cell(_call(one), "best" if one.winners else "quiet"))
+        row += [_figures(figures.get(one.use.name), one, name) for name in names]
+        rows.append([*row, Cell(sentence(one))])
+    note = "Throughput, and latency: median | 99th percentile. " + "; ".join(
+        f"{one.use.name}: {one.use.what}" for one in report.verdict.judgements
+    )
+    return Table(["Use", "Take", *names, "Why"], rows, "", f"{note}.", 3 + len(names))
 
 
-def calmest(model: Model) -> float:
-    """Return the lowest load of the machine before a cell; 0 if unknown."""
-    return min((cell["load1"][0] for cell in model.meta["cells"] if cell["ended"]), default=0.0)
-
-
-def by_use(verdict: Verdict) -> Table:
-    """Render a sentence for each use."""
-    rows: list[list[str | Cell]] = [
-        [one.use.name, Cell(_call(one), "best" if one.winners else "quiet"), Cell(sentence(one))]
-        for one in verdict.judgements
-    ]
-    return Table(["Use", "Take", "Why"], rows, "", "", 3)
+def _figures(found: UseFigures | None, judgement: Judgement, name: str) -> Cell:
+    if found is None or name not in found.throughput:
+        return Cell("", "quiet")
+    words = f"{found.render_throughput(name)}, {found.render_latency(name)}".removesuffix(", ")
+    return Cell(words, "best" if name in judgement.winners else "")
 
 
 def differences(model: Model, verdict: Verdict) -> list[Block]:
@@ -93,7 +78,9 @@ def differences(model: Model, verdict: Verdict) -> list[Block]:
                 rows.append((one.use.name, model.targets.index(name), found.ratio or 1.0, found.low, found.high, words))
         if rows:
             title = f"{name} against {first}"
-            figures.append(Figure(intervals(title, rows, "times as fast"), f"{title}: speed, with its interval"))
+            figures.append(
+                Figure(intervals(title, rows, f"speed: times as fast as {first}"), f"{title}: speed, with its interval")
+            )
     return [Figures(figures, f"Against {first}")] if figures else []
 
 
@@ -110,8 +97,7 @@ def relative(model: Model, verdict: Verdict) -> Table:
         for name in model.stores:
             row.append(_share(one.scores.get(name), top, name in one.winners))
         rows.append(row)
-    note = "Speed as a share of the fastest's, ± the standard deviation between repeats. What is in each use: "
-    note += "; ".join(f"{one.use.name} ({one.use.what})" for one in verdict.judgements) + "."
+    note = "Speed as a share of the fastest's, ± the standard deviation between repeats."
     return Table(["Use", *model.stores], rows, "Relative speed", note)
 
 

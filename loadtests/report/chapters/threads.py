@@ -1,9 +1,10 @@
-"""Files of a size by more and more writers, as published for EFS."""
+"""Files of a size by more and more writers."""
 
 from __future__ import annotations
 
 from sluice_s3.loadtests.report import stats
-from sluice_s3.loadtests.report.chapters.published import THREADS
+from sluice_s3.loadtests.report.chapters.published import THREADS, THREADS_SOURCE, cite
+from sluice_s3.loadtests.report.context import Report
 from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table
 from sluice_s3.loadtests.report.model import Line, Model
 from sluice_s3.loadtests.report.plots.lines import Axis, Series, plot
@@ -13,16 +14,19 @@ PLATEAU = 0.9
 """Share of the best combined rate from which more writers gain little."""
 
 
-def chapter(model: Model, scenario: str) -> Chapter:
+def chapter(report: Report, scenario: str) -> Chapter:
     """Render MB/s of each writer and of all, by size and number."""
     about = (
         "Each number of writers puts files of one size for a while; the rate is all bytes over the time from the first "
     )
     about += f"to the last. The plateau is the first number of writers with {PLATEAU:.0%} of the best combined rate."
+    model = report.model
     sizes = sorted({line.size for line in model.of(scenario)})
-    blocks: list[Block] = [plateaus(model, sizes), *(table(model, one) for one in sizes)]
-    blocks += [plots(model, sizes)]
-    return Chapter(scenario, "Writers at once", about, blocks)
+    blocks: list[Block] = [plateaus(model, sizes), *(table(report, one) for one in sizes)]
+    blocks.append(plots(model, sizes))
+    if report.options.published and any(one in THREADS for one in sizes):
+        blocks.append(cite(THREADS_SOURCE))
+    return Chapter(scenario, "Concurrency", about, blocks)
 
 
 def rate(line: Line) -> float:
@@ -47,11 +51,12 @@ def plateaus(model: Model, sizes: list[int]) -> Table:
     return Table(head, rows, "Where the plateau is", "", 2)
 
 
-def table(model: Model, of_size: int) -> Table:
+def table(report: Report, of_size: int) -> Table:
     """Render writers by targets: combined and of each; darker is more."""
+    model = report.model
     lines = model.of("threads", size=of_size)
     users = sorted({line.users for line in lines})
-    published = THREADS.get(of_size, {})
+    published = THREADS.get(of_size, {}) if report.options.published else {}
     best = max((rate(line) for line in lines), default=0.0) or 1.0
     names = [name for name in model.targets if any(line.target == name for line in lines)]
     rows: list[list[str | Cell]] = []
@@ -87,8 +92,10 @@ def plots(model: Model, sizes: list[int]) -> Figures:
             series.append(Series(name, index, points, bars))
         title = f"{size(one)}: combined MB/s by writers"
         numbers_there = sorted({px for each in series for px, _ in each.points})
-        across = Axis("writers", log=True, format=lambda value: f"{value:g}", ticks=_thin(numbers_there))
-        figures.append(Figure(plot(title, series, across, Axis("MB/s")), f"{title}, bars over the repeats"))
+        across = Axis("writers at once", log=True, format=lambda value: f"{value:g}", ticks=_thin(numbers_there))
+        figures.append(
+            Figure(plot(title, series, across, Axis("throughput of all (MB/s)")), f"{title}, bars over the repeats")
+        )
     return Figures(figures, "Curves", "", model.targets)
 
 

@@ -95,7 +95,7 @@ def usage(model: Model) -> Chapter | None:
         shares = mean([one.share for one in limited])
         words = f"{len(limited)} of these may be limited by the generator, busy for {percent(shares)} of the time."
         blocks.insert(0, Remark(words, "bad"))
-    return Chapter("usage", "What it took", about, blocks)
+    return Chapter("usage", "Resources", about, blocks)
 
 
 def usage_row(model: Model, usage: Usage) -> list[str | Cell]:

@@ -10,8 +10,8 @@ from sluice_s3.loadtests.report.plots.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TO
 from sluice_s3.loadtests.report.time_windows import Heat
 from sluice_s3.loadtests.report.units import seconds, significant
 
-ROW = 22
-NAMES = 120
+ROW = 28
+NAMES = 165
 LEVELS = 8
 """Shades of a heat map in the style sheet."""
 PARTS = 8
@@ -37,7 +37,7 @@ def heat_map(title: str, found: Heat) -> str:
                 height=up.at(low) - top, class_=f"h{shade}",
             )
         )  # fmt: skip
-    return svg.picture(title, svg.axes(across, up, ("seconds", ""), (significant, seconds)), *made)
+    return svg.picture(title, svg.axes(across, up, ("time (s)", "latency"), (significant, seconds)), *made)
 
 
 def stacked(
@@ -47,20 +47,20 @@ def stacked(
     format_value: Callable[[float], str],
 ) -> str:
     """Draw a bar for each row, with (part, value) in the colours of `names`."""
-    top, width = TOP + 4, WIDTH - RIGHT - 64
+    top, width = TOP + 4, WIDTH - RIGHT - 78
     high = max((sum(value for _, value in parts) for _, parts in rows), default=0.0) or 1.0
     across = Scale(0, high, NAMES, width)
     made = []
     for number, (name, parts) in enumerate(rows):
         y, at = top + number * ROW, 0.0
-        made.append(svg.text(NAMES - 6, y + 13, _cut(name), class_="tick end"))
+        made.append(svg.text(NAMES - 6, y + 16, _cut(name), class_="tick end"))
         for part, value in parts:
             left, right = across.at(at), across.at(at + value)
             at += value
             words = svg.hover_title(f"{name}, {part}: {format_value(value)}")
             kind = f"p{names.index(part) % PARTS}"
             made.append(svg.tag("rect", words, x=left, y=y, width=max(0.0, right - left), height=ROW - 6, class_=kind))
-        made.append(svg.text(across.at(at) + 5, y + 13, format_value(at), class_="tick"))
+        made.append(svg.text(across.at(at) + 5, y + 16, format_value(at), class_="tick"))
     return svg.picture(title, *made, height=top + ROW * len(rows) + 4)
 
 
@@ -76,7 +76,7 @@ def intervals(title: str, rows: Sequence[tuple[str, int, float, float | None, fl
     made = [svg.tag("line", x1=across.at(1), x2=across.at(1), y1=TOP, y2=bottom, class_="axis")]
     for value in across.ticks():
         made.append(svg.tag("line", x1=across.at(value), x2=across.at(value), y1=TOP, y2=bottom, class_="grid"))
-        made.append(svg.text(across.at(value), bottom + 14, f"{value:g}x", class_="tick middle"))
+        made.append(svg.text(across.at(value), bottom + 18, f"{value:g}x", class_="tick middle"))
     for number, (name, index, ratio, low, high, words) in enumerate(rows):
         y = TOP + ROW * number + ROW / 2
         made.append(svg.text(NAMES + 12, y + 4, _cut(name), class_="tick end"))
@@ -85,11 +85,11 @@ def intervals(title: str, rows: Sequence[tuple[str, int, float, float | None, fl
             parts.append(
                 svg.tag("line", x1=across.at(low), x2=across.at(high), y1=y, y2=y, class_=f"bar {svg.colour(index)}")
             )
-        parts.append(svg.tag("circle", cx=across.at(ratio), cy=y, r=4, class_=f"dot {svg.colour(index)}"))
+        parts.append(svg.tag("circle", cx=across.at(ratio), cy=y, r=5, class_=f"dot {svg.colour(index)}"))
         made.append(svg.tag("g", *parts))
-    made.append(svg.text((NAMES + WIDTH) / 2, bottom + 29, label, class_="label middle"))
-    return svg.picture(title, *made, height=bottom + 36)
+    made.append(svg.text((NAMES + WIDTH) / 2, bottom + 38, label, class_="label middle"))
+    return svg.picture(title, *made, height=bottom + 46)
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= 19 else f"{name[:18]}…"
+    return name if len(name) <= 21 else f"{name[:20]}…"

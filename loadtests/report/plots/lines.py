@@ -18,7 +18,8 @@ MARKED = 40
 class Series:
     """Points (x, y) of the n-th target.
 
-    `spread` are (x, low, high) drawn as bars. A `faint` series is a repeat beside others.
+    `spread` are (x, low, high) drawn as bars, `rings` points that are marked, `names` words beside each point. A
+    `faint` series is a repeat beside others.
     """
 
     name: str
@@ -26,6 +27,16 @@ class Series:
     points: Sequence[tuple[float, float]]
     spread: Sequence[tuple[float, float, float]] = ()
     faint: bool = False
+    rings: Sequence[tuple[float, float]] = ()
+    names: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line across the plot at a value of y."""
+
+    value: float
+    name: str
 
 
 @dataclass(frozen=True)
@@ -38,18 +49,26 @@ class Axis:
     ticks: Sequence[float] | None = None
 
 
-def plot(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
-    """Draw all series."""
+def plot(title: str, series: Sequence[Series], x: Axis, y: Axis, rules: Sequence[Rule] = ()) -> str:
+    """Draw all series, and lines across."""
     xs = [point[0] for one in series for point in one.points]
     ys = [point[1] for one in series for point in one.points]
     ys += [value for one in series for bar in one.spread for value in bar[1:]]
+    ys += [rule.value for rule in rules]
     low, high = (min(xs), max(xs)) if xs else (1.0, 10.0)
     if x.log and xs:
         low, high = low / 1.1, high * 1.1
     across = Scale(low, high, LEFT, WIDTH - RIGHT, x.log)
     up = Scale(*svg.padded(ys, log=y.log), HEIGHT - BOTTOM, TOP, y.log)
+    lines = [_rule(one, across, up) for one in rules]
     drawn = "".join(_draw(one, across, up, x, y) for one in sorted(series, key=lambda one: not one.faint))
-    return svg.picture(title, svg.axes(across, up, (x.label, y.label), (x.format, y.format), x.ticks), drawn)
+    return svg.picture(title, svg.axes(across, up, (x.label, y.label), (x.format, y.format), x.ticks), *lines, drawn)
+
+
+def _rule(rule: Rule, across: Scale, up: Scale) -> str:
+    at = up.at(rule.value)
+    line = svg.tag("line", x1=across.begin, x2=across.end, y1=at, y2=at, class_="limit")
+    return line + svg.text(across.end, at - 5, rule.name, class_="tick end")
 
 
 def _draw(series: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> str:
@@ -66,7 +85,11 @@ def _draw(series: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> str:
     if len(at) <= MARKED and not series.faint:
         for (px, py), (left, top) in zip(series.points, at, strict=True):
             words = svg.hover_title(f"{series.name}: {x.format(px)}, {y.format(py)}")
-            elements.append(svg.tag("circle", words, cx=left, cy=top, r=2.6, class_=f"dot {kind}"))
+            elements.append(svg.tag("circle", words, cx=left, cy=top, r=3.4, class_=f"dot {kind}"))
+    for px, py in series.rings:
+        elements.append(svg.tag("circle", cx=across.at(px), cy=up.at(py), r=8, class_=f"ring {kind}"))
+    for name, (left, top) in zip(series.names, at, strict=False):
+        elements.append(svg.text(left, top - 9, name, class_="tick middle"))
     return svg.tag("g", svg.hover_title(series.name), *elements) if elements else ""
 
 
@@ -88,7 +111,10 @@ def percentiles(title: str, curves: Sequence[tuple[str, int, Sequence[tuple[floa
     reached = max((px for one in series for px, _ in one.points), default=1.0)
     ticks = [nines(one) for one in (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999) if nines(one) <= reached + 1e-9]
     return plot(
-        title, series, Axis("percentile", format=_share, ticks=ticks), Axis(label, log=True, format=format_value)
+        title,
+        series,
+        Axis("percentile of the requests (%)", format=_share, ticks=ticks),
+        Axis(label, log=True, format=format_value),
     )
 
 

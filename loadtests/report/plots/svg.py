@@ -9,8 +9,8 @@ from html import escape
 
 from sluice_s3.loadtests.report.units import significant, trim_zeros
 
-WIDTH, HEIGHT = 460, 270
-LEFT, RIGHT, TOP, BOTTOM = 62, 24, 26, 38
+WIDTH, HEIGHT = 640, 380
+LEFT, RIGHT, TOP, BOTTOM = 84, 28, 34, 50
 """Margins of a plot's area, for its labels."""
 COLOURS = 8
 """Colours of the style sheet.
@@ -49,7 +49,7 @@ def colour(index: int) -> str:
 
 def picture(title: str, *children: str, width: float = WIDTH, height: float = HEIGHT) -> str:
     """Render a whole plot."""
-    heading = text(LEFT, 15, title, class_="heading")
+    heading = text(LEFT, 18, title, class_="heading")
     return tag(
         "svg", hover_title(title), heading, *children,
         viewBox=f"0 0 {_short(width)} {_short(height)}", role="img", xmlns="http://www.w3.org/2000/svg",
@@ -138,13 +138,13 @@ def axes(
     for value in y.ticks():
         at = y.at(value)
         made.append(tag("line", x1=x.begin, x2=x.end, y1=at, y2=at, class_="grid"))
-        made.append(text(x.begin - 5, at + 3.5, trim_zeros(formats[1](value)), class_="tick end"))
+        made.append(text(x.begin - 5, at + 4, trim_zeros(formats[1](value)), class_="tick end"))
     for value in x.ticks() if ticks is None else ticks:
         at = x.at(value)
         made.append(tag("line", x1=at, x2=at, y1=y.begin, y2=y.begin + 4, class_="axis"))
-        made.append(text(at, y.begin + 15, trim_zeros(formats[0](value)), class_="tick middle"))
+        made.append(text(at, y.begin + 19, trim_zeros(formats[0](value)), class_="tick middle"))
     made.append(tag("line", x1=x.begin, x2=x.end, y1=y.begin, y2=y.begin, class_="axis"))
-    made.append(text((x.begin + x.end) / 2, y.begin + 31, labels[0], class_="label middle"))
+    made.append(text((x.begin + x.end) / 2, y.begin + 40, labels[0], class_="label middle"))
     middle = (y.begin + y.end) / 2
-    made.append(text(0, 0, labels[1], class_="label middle", transform=f"translate(11 {middle:.0f}) rotate(-90)"))
+    made.append(text(0, 0, labels[1], class_="label middle", transform=f"translate(14 {middle:.0f}) rotate(-90)"))
     return "".join(made)

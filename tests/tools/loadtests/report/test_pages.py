@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from sluice_s3.loadtests.report import html, markdown, write_report
-from sluice_s3.loadtests.report.document import Cell, Chapter, Figure, Figures, Remark, Table
+from sluice_s3.loadtests.report.document import Cell, Chapter, Figure, Figures, Page, Remark, Table
+from sluice_s3.loadtests.report.options import ReportOptions
 from sluice_s3.loadtests.report.plots import svg
 from sluice_s3.loadtests.report.plots.blocks import intervals, stacked
 from sluice_s3.loadtests.report.plots.lines import Axis, Series, plot
@@ -90,13 +91,15 @@ def test_a_whole_report(tmp_path: Path) -> None:
     assert said.endswith("report.html")
     page = (tmp_path / "r" / "report.html").read_text()
     found = seen(page)
-    links = {attributes["href"] for tag, attributes in found.tags if tag == "a"}
-    there = {f"#{attributes['id']}" for _, attributes in found.tags if "id" in attributes}
-    assert {f"#{name}" for name in (*ALL, "verdict", "phases", "usage", "machine")} == links == there
+    there = {attributes["id"] for _, attributes in found.tags if "id" in attributes}
+    assert there == {*ALL, "verdict", "phases", "usage", "judgement", "machine", "cells", "data"}
+    folded = {attributes["id"] for tag, attributes in found.tags if tag == "details" and "id" in attributes}
+    assert folded == there - {"verdict"}
+    assert not [attributes for tag, attributes in found.tags if tag == "details" and "open" in attributes]
     assert page.count("<svg") > 25
     text = (tmp_path / "r" / "report.md").read_text()
-    for heading in ("Verdict", "Mixed load", "Sizes", "Small files", "Batches", "Writers at once", "Keys"):
-        assert f"\n## {heading}\n" in text
+    for heading in ("Verdict", "Mixed load", "Sizes", "Small files", "Batches", "Concurrency", "Listing & metadata"):
+        assert f"\n## {markdown.escape_text(heading)}\n" in text
     assert "NaN" not in page + text + said
     assert not re.search(r"\b(nan|inf|None)\b", re.sub(r"<style>.*?</style>", "", page + text, flags=re.S))
     model = json.loads((tmp_path / "r" / "report.json").read_text())
@@ -110,7 +113,8 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     for tag, attributes in seen(page).tags:
         assert tag not in {"script", "link", "iframe", "img", "object", "embed", "base", "use", "image"}
         assert "src" not in attributes
-        assert not (attributes.get("href") or "#").startswith(("http", "//", "data"))
+        link = attributes.get("href")
+        assert link is None or (tmp_path / "r" / link).is_file() or link == "resources.csv"
     style = page[page.index("<style>") : page.index("</style>")]
     assert "url(" not in style
     assert "@import" not in style
@@ -181,8 +185,10 @@ def test_tables_in_markdown() -> None:
     chapter = Chapter(
         "n", "Name", "about", [table, Remark("said", "bad"), Figures([Figure("<svg/>", "c")]), Table([], [])]
     )
-    assert markdown.written("T", "why", [chapter]) == (
-        "# T\n\n**Partial run: why**\n\n## Name\n\nabout\n\n### Title\n\n"
+    page = Page("T", "Take a.", ["now", Cell("loud", "bad")], "mine", "why", [("s", "whole")], chapters=[chapter])
+    assert markdown.written(page) == (
+        "# T\n\nnow · loud\n\n**Partial run: why**\n\n**Take a.**\n\nmine\n\n**whole**\n\n"
+        "## Name\n\nabout\n\n### Title\n\n"
         "| a | b\\|c |\n|---|---:|\n| x | **1** |\n|  | 2 3 |\n\nA \\*note\\*\n\n**said**\n"
     )
 
@@ -248,15 +254,21 @@ def test_tables_tell_what_was_measured(tmp_path: Path) -> None:
         made.cell(name, "sizes", 1, steady([0.1 * slow, 0.2 * slow, 0.6 * slow], "PUT", size=10**6))
     write_report(made.write())
     lines = (tmp_path / "r" / "report.md").read_text().splitlines()
+    assert not [line for line in lines if "ublished" in line or "Source" in line]
     assert "| b | 1 | 2.00 s | 0 | 2.00 s | 2.00 s | 2.00 s | +100 % | too few repeats |" in lines
-    assert "| 4 | 2.00 | 0.500 | 1.00 | 0.250 | 55 |" in lines
+    assert "| 4 | 2.00 | 0.500 | 1.00 | 0.250 |" in lines
     assert "| 500 KB | a | 4 | 2.00 | 2.00 | 4.0x |" in lines
     ones = "500 ms | 500 ms | 500 ms | 500 ms | 500 ms | 500 ms | 0 |"
-    assert f"| GET 1 MiB | a | 4 | 2 | **2.00** | 2.00 | {ones}" in lines
+    assert f"| GET 1 MiB | a | 4 | 2 | 2.00 | 2.00 | {ones}" in lines
     assert "| Total | b | 4 | 2 | 1.00 | 1.00 |  |  |  |  |  |  |  |" in lines
     assert "| GET | a | NoSuchKey: gone (2x) | 2 |" in lines
     assert "| b | 2.00 s | 1.00 MB/s |  | 1.00 | 1.00 s | 1.00 s | 0.500x |" in lines
-    assert "| 1 MB | **300 ms (±265 ms, p50: 200 ms)** | 600 ms (±529 ms, p50: 400 ms) |" in lines
+    assert "| 1 MB | 300 ms (±265 ms, p50: 200 ms) | 600 ms (±529 ms, p50: 400 ms) |" in lines
+    write_report(tmp_path / "r", ReportOptions(published=True))
+    published = (tmp_path / "r" / "report.md").read_text()
+    assert "| 4 | 2.00 | 0.500 | 1.00 | 0.250 | 55 |" in published.splitlines()
+    for source in ("docs.mattermost.com", "objectivefs.com", "qss_quantum_storage/issues/46", "dev.to/", "xyzt.ai"):
+        assert source in published
 
 
 def test_requests_that_were_sent_again_are_named(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What a report shows before anybody scrolls."""

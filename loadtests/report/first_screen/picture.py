@@ -1,0 +1,90 @@
+"""Throughput and latency of each use and store; a colour only where the verdict called a winner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sluice_s3.loadtests.report.context import Report
+from sluice_s3.loadtests.report.document import Track, Tracks
+from sluice_s3.loadtests.report.plots.tracks import bar, dots
+from sluice_s3.loadtests.report.significance import LEVEL
+from sluice_s3.loadtests.report.units import seconds
+from sluice_s3.loadtests.report.use_figures import UseFigures, Value
+from sluice_s3.loadtests.report.verdict import Judgement
+
+MOST_BARS = 4
+"""Stores with a bar each; more of them are dots on one line."""
+CALLS = {
+    "no difference": "no difference",
+    "too noisy": "too noisy to call",
+    "too few repeats": "too few repeats",
+    "nothing to compare": "",
+}
+
+
+def picture(report: Report) -> list[Tracks]:
+    """Return the picture; none if nothing was measured."""
+    if not report.figures:
+        return []
+    many = len(report.model.stores) > MOST_BARS
+    head = ["Use", "Store", "Throughput → more is better", "Latency: median | 99 % → less is better"]
+    if many:
+        head = ["Use", "Take", "Throughput: slowest to fastest store", "Latency: lowest to highest median"]
+    groups = [
+        (one.judgement.use.name, one.judgement.use.what, [_strip(report, one)] if many else _bars(report, one))
+        for one in report.figures
+    ]
+    note = f"Lines: {LEVEL:.0%} intervals over the repeats. Coloured: called the best by the verdict."
+    if many:
+        note = f"A dot is a store (hover for its name), on logarithmic scales. {note}"
+    return [Tracks(head, groups, note=note)]
+
+
+def _bars(report: Report, one: UseFigures) -> list[Track]:
+    fastest = max(value.reach for value in one.throughput.values())
+    slowest = max((value.reach for value in one.latency.values()), default=0.0)
+    lines = []
+    for target in one.targets:
+        index = _colour(report, one.judgement, target)
+        columns = [_column(one.throughput[target], fastest, one.render_throughput(target), target, index)]
+        if target in one.latency:
+            columns.append(_column(one.latency[target], slowest, one.render_latency(target), target, index))
+        lines.append(Track(target, columns, "" if index is None else "winner"))
+    return lines
+
+
+def _column(value: Value, top: float, words: str, target: str, index: int | None) -> tuple[str, str]:
+    return bar(f"{target}: {words}", value.mean, value.low, value.high, top, index), words
+
+
+def _strip(report: Report, one: UseFigures) -> Track:
+    judgement = one.judgement
+    ordered = sorted(one.targets, key=lambda target: one.throughput[target].mean)
+    rates = [_dot(report, one, target, one.throughput[target], one.render_throughput(target)) for target in ordered]
+    columns = [(dots(judgement.use.name, rates), _range(one, ordered))]
+    known = sorted((target for target in ordered if target in one.latency), key=lambda name: one.latency[name].mean)
+    if known:
+        times = [_dot(report, one, target, one.latency[target], one.render_latency(target)) for target in known]
+        words = f"{_median(one, known[0])} to {_median(one, known[-1])}"
+        columns.append((dots(judgement.use.name, times), words))
+    taken = " or ".join(judgement.winners) or CALLS.get(judgement.call, judgement.call)
+    return Track(taken, columns, "winner" if judgement.winners else "")
+
+
+def _dot(
+    report: Report, one: UseFigures, target: str, value: Value, words: str
+) -> tuple[str, float, float | None, float | None, int | None]:
+    return f"{target}: {words}", value.mean, value.low, value.high, _colour(report, one.judgement, target)
+
+
+def _range(one: UseFigures, ordered: Sequence[str]) -> str:
+    slowest, _, unit = one.render_throughput(ordered[0]).partition(" ")
+    return f"{slowest} to {one.render_throughput(ordered[-1])}" if unit else ""
+
+
+def _median(one: UseFigures, target: str) -> str:
+    return seconds(one.latency[target].mean)
+
+
+def _colour(report: Report, judgement: Judgement, target: str) -> int | None:
+    return report.model.targets.index(target) if target in judgement.winners else None
