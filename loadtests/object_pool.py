@@ -11,6 +11,8 @@ from itertools import count
 MAX_ATTEMPTS = 20
 MIX = {"GET": 45, "STAT": 30, "PUT": 15, "DELETE": 10}
 """warp's mix, in percent."""
+OPERATIONS = (*MIX, "LIST")
+MOST_SHARES = 1000
 
 
 def parse_mix(text: str) -> dict[str, float]:
@@ -27,11 +29,22 @@ def parse_mix(text: str) -> dict[str, float]:
             mix[operation] = float(share)
         except ValueError:
             raise ValueError(f"{word!r} is no share (GET=90,PUT=10)") from None
-        if operation not in MIX or not 0 <= mix[operation] < math.inf:
-            raise ValueError(f"{word!r} is no share of {', '.join(MIX)}")
+        if operation not in OPERATIONS or not 0 <= mix[operation] < math.inf:
+            raise ValueError(f"{word!r} is no share of {', '.join(OPERATIONS)}")
     if not sum(mix.values()):
         raise ValueError(f"{text!r} has no operation")
     return mix
+
+
+def whole_shares(mix: Mapping[str, float]) -> dict[str, int]:
+    """Return the shares in small whole numbers, as weights of tasks are: of 1,000 where there are no smaller ones."""
+    if all(share == int(share) for share in mix.values()) and sum(mix.values()) <= MOST_SHARES:
+        whole = {name: int(share) for name, share in mix.items() if share}
+    else:
+        least = sum(mix.values()) / MOST_SHARES
+        whole = {name: max(1, round(share / least)) for name, share in mix.items() if share}
+    divisor = math.gcd(*whole.values())
+    return {name: share // divisor for name, share in whole.items()}
 
 
 def pick_operation(mix: Mapping[str, float] = MIX) -> str:
@@ -43,7 +56,7 @@ class ObjectPool:
     """The names of the existing objects."""
 
     def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+        self.prefix = f"{prefix}/"
         self._numbers = count()
         self._names: list[str] = []
         self._used: dict[str, int] = {}
@@ -53,7 +66,7 @@ class ObjectPool:
 
     def name(self) -> str:
         """Return a new name that was never used before."""
-        return f"{self._prefix}/{next(self._numbers):08d}"
+        return f"{self.prefix}{next(self._numbers):08d}"
 
     def add(self, name: str) -> None:
         """Add an object that now exists."""

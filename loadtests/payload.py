@@ -17,14 +17,19 @@ _UNITS |= {"kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 <<
 _random = memoryview(b"")
 
 
+def fill_buffer() -> None:
+    """Make the random bytes unless they are there: once, since threads that begin together would each make them."""
+    global _random
+    if not _random:
+        _random = memoryview(os.urandom(_BUFFER))
+
+
 def pieces(size: int) -> Iterator[memoryview]:
     """Yield `size` random bytes in pieces of at most 1 MiB.
 
     Bodies hardly ever repeat.
     """
-    global _random
-    if not _random:
-        _random = memoryview(os.urandom(_BUFFER))
+    fill_buffer()
     while size > 0:
         length = min(size, PIECE)
         offset = random.randrange(_BUFFER - length + 1)
@@ -41,6 +46,21 @@ def parse_size(text: str) -> int:
     if match is None or match[2] not in _UNITS:
         raise ValueError(f"{text!r} is no size (100KB, 10MiB, 4k)")
     return int(float(match[1]) * _UNITS[match[2]])
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as it is written for `parse_size`: `10 MiB`, `100 KB`, `7 B`."""
+    for unit, name in (
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+        (10**9, "GB"),
+        (10**6, "MB"),
+        (1000, "KB"),
+    ):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

@@ -1,78 +1,75 @@
 """One test in one Locust process: its options, clients, rows, and its end.
 
-Every scenario takes the same options, from the command line, the environment, or the web UI's form.
+`coordination.py` has what several processes do together.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gevent
 from gevent.event import Event
 from gevent.threadpool import ThreadPool
-from locust import events
 from locust.env import Environment
-from locust.runners import MasterRunner, WorkerRunner
 
 from sluice_s3.loadtests.clients.filesystem import DirectObjects
 from sluice_s3.loadtests.clients.http import Endpoint
-from sluice_s3.loadtests.clients.s3 import OperationResult, S3Client, StorageClient
+from sluice_s3.loadtests.clients.s3 import OperationResult, S3Client, StorageClient, run_concurrently
+from sluice_s3.loadtests.latencies import Latencies
 from sluice_s3.loadtests.outcome import note_measured
+from sluice_s3.loadtests.payload import fill_buffer, size_text
 from sluice_s3.loadtests.request_log import Recorder, TrialId
 
 logger = logging.getLogger(__name__)
 FINISHED = "sluice-finished"
+PROGRESS = "sluice-progress"
+LOOK_SECONDS = 0.02
+PREPARERS = 8
+"""Clients that put the objects of the preparation."""
 FLUSH_SECONDS = 0.5
 GAVE_UP = 3
 """Locust's exit code when a scenario gave up.
 
 The reason is in the file `problem` beside the rows.
 """
-STOP_SECONDS = 60.0
-"""Seconds for users that are in a request when a test ends."""
-PAGE_STOP_SECONDS = 20.0
-"""The same with a web page.
-
-Locust's workers are away from their master for as long after each test. After MASTER_HEARTBEAT_TIMEOUT (60 s) they
-presume it dead and end.
-"""
 REST_SECONDS = 0.1
 """Seconds that a client rests after it got no answer."""
 
 
-@events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
-def _options(parser: Any) -> None:
-    add = parser.add_argument
-    add("--access-key", env_var="AWS_ACCESS_KEY_ID", default="", include_in_web_ui=False)
-    add("--secret-key", env_var="AWS_SECRET_ACCESS_KEY", default="", include_in_web_ui=False)
-    add("--region", env_var="AWS_REGION", default="us-east-1")
-    add("--bucket", env_var="SLUICE_BENCH_BUCKET", default="sluice-bench", help="Made if it is not there.")
-    add("--direct", env_var="SLUICE_BENCH_DIRECT", default="", help="Plain files in this directory instead of S3.")
-    add("--unsynced", action="store_true", help="Direct: a write is done when the file is closed.")
-    add(
-        "--duration",
-        type=float,
-        default=0.0,
-        help="Seconds to measure, after preparation and warm-up; 0: until it is stopped.",
-    )
-    add("--warm-up", type=float, default=0.0, help="Seconds before them that are not recorded.")
-    add("--patience", type=float, default=60.0, help="Seconds without progress after which a request failed.")
-    add("--dead-after", type=float, default=10.0, help="Give up when nothing was answered for so many seconds.")
-    add("--keep", action="store_true", help="Leave the bucket with its objects; else it is removed at the end.")
-    for name, default in (("rows", ""), ("run-name", ""), ("target-name", ""), ("scenario-name", "")):
-        add(f"--{name}", default=default, include_in_web_ui=False, help="Directory of rows, and what they say.")
-    add("--repeat", type=int, default=1, include_in_web_ui=False)
-    add("--epoch", type=float, default=0.0, include_in_web_ui=False)
+@dataclass(eq=False)
+class Window:
+    """A part of a test: operations that begin in it are recorded.
+
+    `begin` and `end` are moments (perf_counter). `users` is the number of clients in it, 0: all of the test.
+    """
+
+    begin: float = 0.0
+    end: float = math.inf
+    stage: str = ""
+    users: int = 0
+    open: int = 0
+    """Operations under way that began since the window was set."""
+    errors: int = 0
+    moved: int = 0
+    """Bytes."""
+    times: Latencies = field(default_factory=Latencies)
+    """Of successful operations."""
+
+
+CLOSED = Window(math.inf)
+"""Nothing is recorded."""
 
 
 class Session:
-    """What the users of one process share. `of` creates it at its first call."""
+    """What the users of one process share in one test."""
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
@@ -80,11 +77,18 @@ class Session:
         self.options = options
         cell = TrialId(options.run_name, options.target_name, options.scenario_name, options.repeat, options.epoch)
         self.recorder = Recorder(Path(options.rows), cell) if options.rows else None
+        fill_buffer()
         self.over = False
+        self.ready = Event()
+        """Set when all processes have prepared their objects."""
+        self.window = Window()
+        self.problem = ""
+        """Why the test was given up."""
+        self.under_way = 0
+        """Operations that began and have not ended."""
+        self._ending = False
         self._measured = False
-        self._measured_from = 0.0
         self._start_lock = threading.Lock()
-        self._ready = Event()
         self._last_good = time.perf_counter()
         self._clients = 0
         self._threads = ThreadPool(10) if options.direct else None
@@ -94,10 +98,14 @@ class Session:
     @staticmethod
     def of(environment: Environment) -> Session:
         """Return the session of the current test."""
-        found = getattr(environment, "sluice", None)
-        if found is None or found.over:
-            found = environment.sluice = Session(environment)  # type: ignore[attr-defined]
+        found = environment.sluice  # type: ignore[attr-defined]
         assert isinstance(found, Session)
+        return found
+
+    @staticmethod
+    def start(environment: Environment) -> Session:
+        """Create the session of a test that begins."""
+        found = environment.sluice = Session(environment)  # type: ignore[attr-defined]
         return found
 
     @property
@@ -109,10 +117,9 @@ class Session:
     @property
     def share(self) -> tuple[int, int]:
         """The number of this process, and how many processes share the work."""
-        runner = self.environment.runner
-        if isinstance(runner, WorkerRunner):
-            return max(0, runner.worker_index), max(1, int(self.options.expect_workers or 1))
-        return 0, 1
+        names: list[str] = getattr(self.options, "node_names", [])
+        own = getattr(self.environment.runner, "client_id", "")
+        return (names.index(own), len(names)) if own in names else (0, 1)
 
     def connect(self) -> StorageClient:
         """Return a new client. Raises ValueError for an invalid URL."""
@@ -132,35 +139,46 @@ class Session:
         host = self.environment.host or "http://127.0.0.1:9000"
         return Endpoint(host, options.access_key, options.secret_key, options.region, options.patience)
 
-    def in_thread(self, work: Callable[[], OperationResult]) -> OperationResult:
+    def in_thread(self, work: Callable[[], Any]) -> Any:
         """Run a blocking call in a thread that gevent did not patch."""
         assert self._threads is not None
-        result = self._threads.apply(work)
-        assert isinstance(result, OperationResult)
-        return result
+        return self._threads.apply(work)
 
     # begin and end of the measurement
 
-    def start_once(self, prepare: Callable[[], str]) -> None:
-        """Have the first user prepare while the others wait; then begin the warm-up.
+    @property
+    def seconds(self) -> float:
+        """Seconds to measure after preparation and warm-up; 0: until the test is stopped."""
+        return float(getattr(self.options, "measured_seconds", 0.0) or self.options.duration)
 
-        Returns why it cannot, or an empty string.
-        """
-        if not self._start_lock.acquire(blocking=False):
-            self._ready.wait()
-            return
-        problem = prepare()
-        if problem:
-            self.give_up(problem)
+    def report_progress(self, what: str, done: int, total: int) -> None:
+        """Report how far the preparation is: `preparing 40 of 100 objects`."""
+        if self.environment.runner is not None:
+            self.environment.runner.send_message(PROGRESS, {"what": what, "done": done, "total": total})
+
+    def put_objects(self, names: Sequence[str], size: int) -> str:
+        """Put objects that must be there before the clock starts. Returns why it cannot, or an empty string."""
+        done = 0
+
+        def count() -> None:
+            nonlocal done
+            done += 1
+            if done % max(1, len(names) // 100) == 0 or done == len(names):
+                self.report_progress("objects", done, len(names))
+
+        self.report_progress("objects", 0, len(names))
+        problems = run_concurrently(self.connect, "put", names, PREPARERS, size, done=count)
+        return next(filter(None, problems), "")
+
+    def begin(self) -> None:
+        """Begin the warm-up, then the measurement: all processes are prepared."""
         now = self._last_good = time.perf_counter()
-        self._measured_from = now + self.options.warm_up
-        if self.options.duration:
-            gevent.spawn_later(self.options.warm_up + self.options.duration, self.finish)
-        self._ready.set()
+        self.window = Window(now + self.options.warm_up)
+        self.ready.set()
 
     def measure_from(self, moment: float) -> None:
         """Record only operations that begin after this moment (perf_counter)."""
-        self._measured_from = moment
+        self.window = Window(moment)
 
     def first(self) -> bool:
         """Return True for the first user that calls it."""
@@ -171,18 +189,31 @@ class Session:
 
         The test ends when all processes are.
         """
-        if self.over:
+        if self._ending:
             return
-        self.over = True
-        runner = self.environment.runner
-        if isinstance(runner, WorkerRunner):
-            runner.send_message(FINISHED)
-        elif runner is not None:
-            gevent.spawn(runner.quit if self.environment.web_ui is None else runner.stop)
+        self._ending = self.over = True
+        self.ready.set()  # users that wait for it end
+        summary = self._summary()
+        gevent.spawn(self._report_end, summary)
+
+    def _report_end(self, summary: dict[str, Any]) -> None:
+        """Report the end once no operation is under way: then the bucket may be removed."""
+        deadline = time.perf_counter() + float(self.options.patience)
+        while self.under_way and time.perf_counter() < deadline:
+            gevent.sleep(LOOK_SECONDS)
+        if self.environment.runner is not None:
+            self.environment.runner.send_message(FINISHED, {"problem": self.problem, **summary})
+
+    def _summary(self) -> dict[str, Any]:
+        """Return the times of the measurement, for the remark on what a closed loop hides."""
+        window = self.window
+        seconds = time.perf_counter() - window.begin
+        return {"times": window.times.pairs(), "seconds": max(0.0, min(seconds, 1e9))}
 
     def give_up(self, why: str) -> None:
         """End the test with an error."""
         logger.error("gave up: %s", why)
+        self.problem = why
         self.environment.process_exit_code = GAVE_UP
         if self.options.rows:
             (Path(self.options.rows) / "problem").write_text(why)
@@ -192,8 +223,7 @@ class Session:
 
     def note(self, **facts: Any) -> None:
         """Write facts for the report beside the rows."""
-        if self.options.rows:
-            (Path(self.options.rows) / "notes.json").write_text(json.dumps(facts))
+        write_notes(self.options, facts)
 
     def record(
         self,
@@ -206,25 +236,37 @@ class Session:
         users: int = 0,
         late: float | None = None,
         rest: bool = True,
+        window: Window | None = None,
     ) -> None:
-        """Record an operation that began at `started` (perf_counter), and report it to Locust."""
+        """Record an operation that began at `started` (perf_counter), and report it to Locust.
+
+        `window` is the one in which it began, if that may be over.
+        """
         now = time.perf_counter()
+        window = window or self.window
+        stage = stage or window.stage
         if result.status or self.options.direct:
             self._last_good = now
         elif now - self._last_good > self.options.dead_after and not self.over:
             self.give_up(f"nothing was answered for {self.options.dead_after:g} s: {result.error}")
-        if started >= self._measured_from:
+        if window.begin <= started < window.end:
+            if result.error:
+                window.errors += 1
+            else:
+                window.times.add(result.total)
+                window.moved += result.bytes
             if not self._measured:
                 self._measured = True
                 note_measured(self.environment)
             if self.recorder is not None:
                 self.recorder.add(
                     operation, size, started, result.total, ttfb=result.ttfb, moved=result.bytes, status=result.status,
-                    error=result.error, phases=result.phases, stage=stage, users=users or self.users, late=late,
+                    error=result.error, phases=result.phases, stage=stage, users=users or window.users or self.users,
+                    late=late,
                     retries=result.retries,
                 )  # fmt: skip
             self.environment.events.request.fire(
-                request_type=operation, name=stage or (f"{size} bytes" if size else ""),
+                request_type=operation, name=name_of(operation, size, stage),
                 response_time=result.total * 1000, response_length=result.bytes,
                 exception=Failed(result.error) if result.error else None, context={},
             )  # fmt: skip
@@ -245,6 +287,22 @@ class Session:
             recorder.close()
 
 
+def write_notes(options: Any, facts: Mapping[str, Any]) -> None:
+    """Write facts for the report beside the rows, if there are rows."""
+    if options.rows:
+        directory = Path(options.rows)
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "notes.json").write_text(json.dumps(facts))
+
+
+def name_of(operation: str, size: int, stage: str = "") -> str:
+    """Return an operation's name in Locust's statistics, the same in every run: `object 10 MiB`, `object`."""
+    name = f"object {size_text(size)}" if size else "object"
+    if operation == "LIST":
+        name = f"page of {size} keys"
+    return f"{name}, {stage}" if stage else name
+
+
 class Failed(Exception):
     """What Locust counts as a failure; its text is the error's."""
 
@@ -255,7 +313,6 @@ class _InThreads:
     def __init__(self, objects: DirectObjects, session: Session) -> None:
         self._objects = objects
         self._session = session
-        self.prepare, self.sweep = objects.prepare, objects.sweep
         self.open, self.close = objects.open, objects.close
 
     def put(self, key: str, size: int) -> OperationResult:
@@ -273,76 +330,13 @@ class _InThreads:
     def list(self, prefix: str, after: str, count: int) -> OperationResult:
         return self._run(lambda: self._objects.list(prefix, after, count))
 
+    def prepare(self) -> str:
+        return str(self._session.in_thread(self._objects.prepare))
+
+    def sweep(self) -> str:
+        return str(self._session.in_thread(self._objects.sweep))
+
     def _run(self, work: Callable[[], OperationResult]) -> OperationResult:
-        return self._session.in_thread(work)
-
-
-def _take_run_time(environment: Environment) -> None:
-    """Use `--run-time` as the duration if none is set.
-
-    Locust would count the preparation into it.
-    """
-    options: Any = environment.parsed_options
-    timed = all(getattr(one, "timed", False) for one in environment.user_classes)
-    if options.headless and options.run_time and not options.duration and timed:
-        options.duration, options.run_time = float(options.run_time), None
-        logger.info("measures for %g s after preparation and warm-up (--run-time as --duration)", options.duration)
-
-
-def _several(environment: Environment) -> str:
-    """Return an error if several scenarios were chosen, else an empty string."""
-    names = [one.__name__ for one in environment.user_classes if getattr(one, "exclusive", False)]
-    return f"one scenario at a time: name one of {', '.join(sorted(names))}" if len(names) > 1 else ""
-
-
-@events.init.add_listener  # type: ignore[untyped-decorator]
-def _on_init(environment: Environment, **_: Any) -> None:
-    options: Any = environment.parsed_options
-    if not isinstance(environment.runner, WorkerRunner):
-        if _several(environment) and not options.class_picker:
-            logger.error(_several(environment))
-            raise SystemExit(GAVE_UP)
-        _take_run_time(environment)
-    environment.stop_timeout = environment.stop_timeout or (
-        STOP_SECONDS if environment.web_ui is None else PAGE_STOP_SECONDS
-    )
-    finished: set[str] = set()
-
-    def on_finished(msg: Any, **_: Any) -> None:
-        runner = environment.runner
-        assert isinstance(runner, MasterRunner)
-        finished.add(msg.node_id)
-        if len(finished) >= runner.worker_count:
-            finished.clear()
-            gevent.spawn(runner.quit if environment.web_ui is None else runner.stop)
-
-    if isinstance(environment.runner, MasterRunner):
-        environment.runner.register_message(FINISHED, on_finished)
-
-
-@events.test_start.add_listener  # type: ignore[untyped-decorator]
-def _on_test_start(environment: Environment, **_: Any) -> None:
-    runner = environment.runner
-    if runner is not None and not isinstance(runner, WorkerRunner) and _several(environment):
-        logger.error(_several(environment))  # chosen in the web page, which stays
-        gevent.spawn(runner.stop)
-
-
-@events.test_stopping.add_listener  # type: ignore[untyped-decorator]
-def _on_test_stopping(environment: Environment, **_: Any) -> None:
-    found: Session | None = getattr(environment, "sluice", None)
-    if found is not None:
-        found.over = True
-
-
-@events.test_stop.add_listener  # type: ignore[untyped-decorator]
-def _on_test_stop(environment: Environment, **_: Any) -> None:
-    found: Session | None = getattr(environment, "sluice", None)
-    if found is not None:
-        found.close()
-    options: Any = environment.parsed_options
-    if isinstance(environment.runner, WorkerRunner) or options.keep:
-        return
-    problem = (found or Session(environment)).connect().sweep()
-    if problem:
-        logger.warning("the bucket is not removed: %s", problem)
+        result = self._session.in_thread(work)
+        assert isinstance(result, OperationResult)
+        return result

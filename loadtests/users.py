@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from gevent.pool import Group
-from locust import FastHttpUser, constant, task
+from locust import User, constant, task
 from locust.env import Environment
 from locust.exception import StopUser
 
+from sluice_s3.loadtests import arguments, coordination  # noqa: F401  (they listen to Locust's events)
 from sluice_s3.loadtests.clients.s3 import OperationResult, StorageClient, run_concurrently
 from sluice_s3.loadtests.session import Session
 
@@ -23,11 +25,10 @@ The cost of a bucket's first objects says nothing about a store.
 """
 
 
-class S3User(FastHttpUser):
-    """A user with a connection of its own.
+class S3User(User):
+    """A user with a connection of its own, `objects`.
 
-    FastHttpUser's `client` exists as well, but measured requests go by `objects`: signed cheaply, with the first byte
-    timed, and received bodies dropped in the kernel.
+    Requests are signed cheaply, the first byte is timed, and received bodies are dropped in the kernel.
     """
 
     abstract = True
@@ -36,12 +37,28 @@ class S3User(FastHttpUser):
     timed = False
     """Whether `--duration` ends it."""
     host = "http://127.0.0.1:9000"
-    wait_time = constant(0)
+    interval = 0.0
+    """Seconds from one operation's due time to the next one's; 0: each is due when the one before is done."""
+    due = 0.0
+    """When the next operation is due (perf_counter)."""
+    _ended = 0.0
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.session = Session.of(environment)
         self.objects: StorageClient = self.session.connect()
+
+    def set_pace(self, throughput: float) -> None:
+        """Have so many operations a second be due from now on, the first one somewhere in the first interval."""
+        self.interval = 1 / throughput if throughput > 0 else 0.0
+        self.due = time.perf_counter() + random.random() * self.interval
+
+    def wait_time(self) -> float:
+        """Return the seconds until the next operation is due.
+
+        Unlike Locust's `constant_throughput`, a user that is late catches up.
+        """
+        return max(0.0, self.due - time.perf_counter()) if self.interval else 0.0
 
     def do(
         self,
@@ -60,10 +77,23 @@ class S3User(FastHttpUser):
         """
         if self.session.over:
             raise StopUser
-        through = objects or self.objects
-        started = time.perf_counter()
-        done = perform(through, operation, key, size, after)
-        self.session.record(operation, done, size, started, stage=stage, users=users)
+        through, window = objects or self.objects, self.session.window
+        started, late, waited = time.perf_counter(), None, 0.0
+        if self.interval:
+            late = max(0.0, started - self.due)
+            waited = late if self._ended > self.due else 0.0  # else the clock woke us late, not the store
+            self.due += self.interval
+        window.open += 1
+        self.session.under_way += 1
+        try:
+            done = perform(through, operation, key, size, after)
+        finally:
+            window.open -= 1
+            self.session.under_way -= 1
+        self._ended = time.perf_counter()
+        counted = done._replace(total=done.total + waited)
+        begun = started - waited
+        self.session.record(operation, counted, size, begun, stage=stage, users=users, late=late, window=window)
         return done
 
 
@@ -88,6 +118,7 @@ class ScriptUser(S3User):
 
     abstract = True
     exclusive = True
+    wait_time = constant(0)
 
     def on_start(self) -> None:
         """Run the script."""

@@ -58,7 +58,9 @@ def bench_command(
     direct_unsynced: Annotated[
         bool, typer.Option("--direct-unsynced", help="Each store also as files that are closed but not synced.")
     ] = False,
-    scenario: Annotated[list[str] | None, typer.Option(help="Repeat. Default: all but open_loop, boto3_mixed.")] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="Repeat. Default: all but open_loop, boto3_mixed, saturation.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="At the published sizes: hours, and many gigabytes.")] = False,
     users: Annotated[int | None, typer.Option(min=1, help="Clients of the mixed scenarios.")] = None,
     duration: Annotated[float | None, typer.Option(min=0.1, help="Seconds of scenarios that have a duration.")] = None,

@@ -229,9 +229,14 @@ class S3Client:
 
 
 def run_concurrently(
-    connect: Callable[[], StorageClient], verb: str, keys: Sequence[str], clients: int = 8, *more: int
+    connect: Callable[[], StorageClient],
+    verb: str,
+    keys: Sequence[str],
+    clients: int = 8,
+    *more: int,
+    done: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Apply one operation to many keys by several clients.
+    """Apply one operation to many keys by several clients, and call `done` after each key.
 
     Returns the first error of each client, or an empty string. A client stops at its third error.
     """
@@ -240,9 +245,10 @@ def run_concurrently(
     def work(number: int) -> None:
         objects, left = connect(), 3
         for key in keys[number::clients]:
-            done: OperationResult = getattr(objects, verb)(key, *more)
-            if done.error:
-                errors[number], left = errors[number] or done.error, left - 1
+            result: OperationResult = getattr(objects, verb)(key, *more)
+            done()
+            if result.error:
+                errors[number], left = errors[number] or result.error, left - 1
             if not left:
                 break
         objects.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,6 +18,10 @@ OVERHEAD_SECONDS = 1.5
 """Seconds that Locust takes to start and to end."""
 GUESSED_RATE = 200e6
 """Estimated bytes a second of a store, for scenarios that are bounded by time."""
+STEP_SECONDS = 0.7
+"""Seconds between two steps of `saturation`."""
+STEPS, PUT_SHARE = 7, 0.15
+"""Steps up to 64 clients, and the share of bytes that are written."""
 
 
 class PlanError(Exception):
@@ -102,6 +107,14 @@ SCENARIOS = {
             {"size": "1MiB", "objects": "20", "duration": "4", "warm-up": "0.5"},
             {"size": "10MiB", "objects": "200", "duration": "60", "warm-up": "5"},
             users=8,
+            default=False,
+        ),
+        Scenario(
+            "saturation",
+            "The mix by 1, 2, 4 … clients, up to 64: how many are served before the slowest hundredth waits too long.",
+            {"size": "64KiB", "objects": "100", "duration": "2", "settle": "0.3", "p99-ms": "50"},
+            {"size": "64KiB", "objects": "2000", "duration": "20", "settle": "3", "p99-ms": "50"},
+            users=64,
             default=False,
         ),
     )
@@ -195,7 +208,7 @@ def select_scenarios(
 def with_arguments(chosen: SelectedScenario, arguments: Mapping[str, str]) -> SelectedScenario:
     """Return the scenario with these options, and estimates for them. Raises PlanError."""
     try:
-        needed, seconds = _bytes(chosen.name, arguments), _seconds(chosen.name, arguments)
+        needed, seconds = _bytes(chosen.name, arguments), _seconds(chosen.name, arguments, chosen.users)
     except (ValueError, OverflowError) as error:  # the latter of what is infinite
         raise PlanError(f"{chosen.name}: {error}") from error
     return replace(chosen, arguments=arguments, seconds=seconds, bytes=needed)
@@ -230,13 +243,20 @@ def _bytes(name: str, options: Mapping[str, str]) -> int:
     if name == "stat_delete_list":
         return 1000 * max(int(one) for one in options["counts"].split(","))
     parse_mix(options.get("mix", ""))
+    if name == "saturation":
+        written = STEPS * float(options["duration"]) * PUT_SHARE * GUESSED_RATE
+        return int(options.get("objects", "200")) * parse_size(options["size"]) + int(written)
     size, seconds = parse_size(options.get("size", "4KiB")), float(options["duration"]) + float(options["warm-up"])
     written = GUESSED_RATE * seconds if name != "open_loop" else 0.15 * float(options["rate"]) * seconds * size
     return int(options.get("objects", "200")) * size + int(written)
 
 
-def _seconds(name: str, options: Mapping[str, str]) -> float:
+def _seconds(name: str, options: Mapping[str, str], users: int) -> float:
     """Return the approximate seconds of one cell, for the progress bar."""
+    if name == "saturation":
+        steps = 1 + math.ceil(math.log2(max(1, users)))
+        step = float(options["duration"]) + float(options["settle"]) + STEP_SECONDS
+        return OVERHEAD_SECONDS + steps * step
     if name == "threads":
         cells = len(options["numbers"].split(",")) * len(options["sizes"].split(","))
         return OVERHEAD_SECONDS + cells * float(options["step-seconds"])

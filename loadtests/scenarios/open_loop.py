@@ -12,7 +12,7 @@ from contextlib import closing
 from gevent.pool import Pool as Greenlets
 
 from sluice_s3.loadtests.clients.precise_timer import PreciseTimer
-from sluice_s3.loadtests.clients.s3 import StorageClient, run_concurrently
+from sluice_s3.loadtests.clients.s3 import PAGE_KEYS, StorageClient
 from sluice_s3.loadtests.object_pool import ObjectPool, parse_mix, pick_operation
 from sluice_s3.loadtests.options import Option, Options
 from sluice_s3.loadtests.payload import parse_size
@@ -40,7 +40,7 @@ class OpenLoop(ScriptUser):
         self.mix = parse_mix(options.mix)
         self.size, self.pool = parse_size(options.size), ObjectPool(f"open-{number}")
         names = [self.pool.name() for _ in range(max(1, options.objects // processes))]
-        problem = next(filter(None, run_concurrently(self.session.connect, "put", names, 8, self.size)), "")
+        problem = self.session.put_objects(names, self.size)
         if problem:
             self.session.give_up(f"the objects cannot be made: {problem}")
             return
@@ -55,7 +55,8 @@ class OpenLoop(ScriptUser):
         greenlets = Greenlets(most)
         due = time.perf_counter()
         self.session.measure_from(due + options.warm_up)
-        end = due + options.warm_up + options.duration if options.duration else float("inf")
+        seconds = self.session.seconds
+        end = due + options.warm_up + seconds if seconds else float("inf")
         while due < end and not self.session.over:
             self.alarm.wait_until(due)
             greenlets.spawn(self._run_operation, due)
@@ -74,15 +75,18 @@ class OpenLoop(ScriptUser):
             name = self.pool.take()
             if name:
                 self._do(objects, operation, name, 0, due)
+        elif operation == "LIST":
+            with self.pool.use() as after:
+                self._do(objects, operation, self.pool.prefix, PAGE_KEYS, due, after)
         else:
             with self.pool.use() as name:
                 if name:
                     self._do(objects, operation, name, self.size if operation == "GET" else 0, due)
         self.free.append(objects)
 
-    def _do(self, objects: StorageClient, operation: str, name: str, size: int, due: float) -> str:
+    def _do(self, objects: StorageClient, operation: str, name: str, size: int, due: float, after: str = "") -> str:
         late = max(0.0, time.perf_counter() - due)
-        result = perform(objects, operation, name, size)
+        result = perform(objects, operation, name, size, after)
         result = result._replace(total=result.total + late)
         self.session.record(operation, result, size, due, late=late, rest=False)
         return result.error

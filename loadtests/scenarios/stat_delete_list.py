@@ -5,13 +5,10 @@ locust -f loadtests/scenarios/stat_delete_list.py --host http://127.0.0.1:9000 -
 
 import random
 
-from sluice_s3.loadtests.clients.s3 import PAGE_KEYS, run_concurrently
+from sluice_s3.loadtests.clients.s3 import PAGE_KEYS
 from sluice_s3.loadtests.options import Option, Options
 from sluice_s3.loadtests.payload import parse_size
 from sluice_s3.loadtests.users import ScriptUser
-
-FILLERS = 16
-
 
 OPTIONS = Options(
     Option("counts", "1000", "Keys in the bucket, ascending."),
@@ -36,7 +33,7 @@ class StatDeleteList(ScriptUser):
         prefix = f"keys-{number}/"
         for count in (int(one) // processes for one in options.counts.split(",")):
             names = [f"{prefix}{key:09d}" for key in range(there, count)]
-            problem = next(filter(None, run_concurrently(self.session.connect, "put", names, FILLERS, size)), "")
+            problem = self.session.put_objects(names, size)
             if problem:
                 self.session.give_up(f"the bucket cannot be filled: {problem}")
                 return

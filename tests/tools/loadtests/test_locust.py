@@ -23,7 +23,8 @@ LOCUST_PORT = 5557
 """Where the processes of a run meet by default: those of others may be there."""
 GAVE_UP, NOTHING_MEASURED = 3, 4
 """Of `loadtests.session` and `loadtests.outcome`."""
-CLASSES = {"Batches", "Boto3Mixed", "Mixed", "OpenLoop", "Sizes", "SmallFiles", "StatDeleteList", "Threads"}
+CLASSES = {"Batches", "Boto3Mixed", "Mixed", "OpenLoop", "Saturation", "Sizes", "SmallFiles", "Spike"}
+CLASSES |= {"StatDeleteList", "Steps", "Threads"}
 DEFAULTS = """
 import json, sys
 from locust.argument_parser import get_parser

@@ -36,6 +36,8 @@ TINY = (
     *("stat_delete_list.counts=20,40", "stat_delete_list.stats=10", "stat_delete_list.lists=3"),
     *("stat_delete_list.deletes=5", "open_loop.duration=1", "open_loop.warm-up=0", "open_loop.rate=40"),
     *("boto3_mixed.size=1KB", "boto3_mixed.objects=3", "boto3_mixed.duration=0.5", "boto3_mixed.warm-up=0"),
+    *("saturation.size=1KB", "saturation.objects=5", "saturation.duration=0.4", "saturation.settle=0.1"),
+    "saturation.p99-ms=60000",
 )
 KEYS = Keys(ACCESS_KEY, SECRET_KEY)
 
@@ -128,6 +130,7 @@ def test_paths_are_those_of_where_one_is(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_every_scenario_through_a_gateway_and_straight(tmp_path: Path) -> None:
     names = ["mixed", "sizes", "small_files", "batches", "threads", "stat_delete_list", "open_loop", "boto3_mixed"]
+    names.append("saturation")
     run = made(tmp_path, names, stores=("local",), direct=True)
     run.go()
     assert run.meta["state"] == "complete", (run.meta["reason"], run.meta["cells"])
@@ -140,6 +143,7 @@ def test_every_scenario_through_a_gateway_and_straight(tmp_path: Path) -> None:
         "stat_delete_list": {"keys-20", "keys-40"},
         "open_loop": {""},
         "boto3_mixed": {""},
+        "saturation": {"clients-1", "clients-2", "clients-4"},
     }
     for target in ("local", "local-direct"):
         for name in names:
@@ -157,6 +161,9 @@ def test_every_scenario_through_a_gateway_and_straight(tmp_path: Path) -> None:
     assert len(rows_of(run, "local", "sizes")) == 12
     assert len(rows_of(run, "local", "batches")) == 20
     assert [row["users"] for row in rows_of(run, "local", "threads")].count(4) > 4
+    assert all(row["stage"] == f"clients-{row['users']}" for row in rows_of(run, "local", "saturation"))
+    notes = next(cell["notes"] for cell in run.meta["cells"] if cell["scenario"] == "saturation")
+    assert [step["users"] for step in notes["steps"]] == [1, 2, 4]
     with (run.directory / "resources.csv").open() as lines:
         samples = list(csv.DictReader(lines))
     assert tuple(samples[0]) == COLUMNS

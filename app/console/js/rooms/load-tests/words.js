@@ -22,7 +22,7 @@ export function titleOf(loadTest) {
 
 const LABELS = {
   mixed: "Mixed load", small_files: "Small files", threads: "Concurrency", stat_delete_list: "Listing & metadata",
-  open_loop: "Fixed rate", boto3_mixed: "Mixed load by boto3",
+  open_loop: "Fixed rate", boto3_mixed: "Mixed load by boto3", saturation: "Clients until it is full",
 };
 
 /** Returns a scenario's name as people read it. */

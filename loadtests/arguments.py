@@ -1,0 +1,32 @@
+"""The options that every scenario takes: on the command line, in the environment, or in the web page's form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from locust import events
+
+
+@events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
+def _declare(parser: Any) -> None:
+    add = parser.add_argument
+    add("--access-key", env_var="AWS_ACCESS_KEY_ID", default="", include_in_web_ui=False)
+    add("--secret-key", env_var="AWS_SECRET_ACCESS_KEY", default="", include_in_web_ui=False)
+    add("--region", env_var="AWS_REGION", default="us-east-1")
+    add("--bucket", env_var="SLUICE_BENCH_BUCKET", default="sluice-bench", help="Made if it is not there.")
+    add("--direct", env_var="SLUICE_BENCH_DIRECT", default="", help="Plain files in this directory instead of S3.")
+    add("--unsynced", action="store_true", help="Direct: a write is done when the file is closed.")
+    add(
+        "--duration",
+        type=float,
+        default=0.0,
+        help="Seconds to measure, after preparation and warm-up; 0: until it is stopped.",
+    )
+    add("--warm-up", type=float, default=0.0, help="Seconds before them that are not recorded.")
+    add("--patience", type=float, default=60.0, help="Seconds without progress after which a request failed.")
+    add("--dead-after", type=float, default=10.0, help="Give up when nothing was answered for so many seconds.")
+    add("--keep", action="store_true", help="Leave the bucket with its objects; else it is removed at the end.")
+    for name, default in (("rows", ""), ("run-name", ""), ("target-name", ""), ("scenario-name", "")):
+        add(f"--{name}", default=default, include_in_web_ui=False, help="Directory of rows, and what they say.")
+    add("--repeat", type=int, default=1, include_in_web_ui=False)
+    add("--epoch", type=float, default=0.0, include_in_web_ui=False)

@@ -1,0 +1,403 @@
+"""What the processes of a test do together: prepare, begin, measure stages, end.
+
+One process says what happens next: the only one, or Locust's master. It has the `Coordinator`. The others, or the same
+one, play users. Locust carries the messages between them, in one process as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import gevent
+from locust import events
+from locust.env import Environment
+from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
+
+from sluice_s3.loadtests.latencies import Latencies
+from sluice_s3.loadtests.session import CLOSED, FINISHED, GAVE_UP, LOOK_SECONDS, PROGRESS, Session, Window
+
+logger = logging.getLogger(__name__)
+PREPARED, BEGIN, END = "sluice-prepared", "sluice-begin", "sluice-end"
+STAGE, STAGE_ENDED = "sluice-stage", "sluice-stage-ended"
+STOP_SECONDS = 60.0
+"""Seconds for users that are in a request when a test ends."""
+PAGE_STOP_SECONDS = 20.0
+"""The same with a web page.
+
+Locust's workers are away from their master for as long after each test. After MASTER_HEARTBEAT_TIMEOUT (60 s) they
+presume it dead and end.
+"""
+SAY_SECONDS = 2.0
+"""Seconds between two lines on the progress."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a test with a number of clients.
+
+    `settle` and `seconds` are how long it is not, and then is, recorded.
+    """
+
+    name: str
+    users: int
+    settle: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What all processes measured in a stage."""
+
+    stage: Stage
+    errors: int = 0
+    moved: int = 0
+    times: Latencies = field(default_factory=Latencies)
+
+    @property
+    def rate(self) -> float:
+        """Successful operations a second."""
+        return self.times.count / self.stage.seconds
+
+    @property
+    def p99(self) -> float:
+        """The 99th percentile in seconds; infinite if nothing succeeded."""
+        return self.times.percentile(0.99) if self.times.count else math.inf
+
+
+class Coordinator:
+    """Leads one test after another. `of` returns the one of an environment."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.names: list[str] = []
+        """The processes that play users in this test."""
+        self.begun = False
+        self.status = ""
+        """What is done before the measurement; empty during it."""
+        self._progress: dict[str, dict[str, Any]] = {}
+        self._prepared: set[str] = set()
+        self._finished: dict[str, dict[str, Any]] = {}
+        self._ended_stages: dict[str, dict[str, Any]] = {}
+        self._said = 0.0
+        self._stopping = False
+        self._conductor: gevent.Greenlet | None = None
+
+    @staticmethod
+    def of(environment: Environment) -> Coordinator:
+        """Return the coordinator of an environment."""
+        found = environment.sluice_coordinator  # type: ignore[attr-defined]
+        assert isinstance(found, Coordinator)
+        return found
+
+    def register(self) -> None:
+        """Listen to the processes that play users."""
+        runner = self.environment.runner
+        assert runner is not None
+        for name, listener in (
+            (PROGRESS, self._on_progress),
+            (PREPARED, self._on_prepared),
+            (FINISHED, self._on_finished),
+            (STAGE_ENDED, self._on_stage_ended),
+        ):
+            runner.register_message(name, listener)
+
+    def start_test(self) -> None:
+        """Begin a test: note who takes part, and wait for their preparation."""
+        self.end_test()
+        runner, options = self.environment.runner, cast(Any, self.environment.parsed_options)
+        assert runner is not None
+        if isinstance(runner, MasterRunner):
+            self.names = [one.id for one in (*runner.clients.ready, *runner.clients.running, *runner.clients.spawning)]
+        else:
+            self.names = [runner.client_id]  # type: ignore[attr-defined]
+        options.node_names = self.names
+        options.measured_seconds = self._take_page_time()
+        self.status, self._stopping = "preparing", False
+        self._progress, self._prepared, self._finished = {}, set(), {}
+        self._conductor = gevent.spawn(self._conduct)
+
+    def stop_players(self) -> None:
+        """Have all processes end their operations, and wait for that: then the bucket may be removed."""
+        self._stopping = True
+        self._send(END, {})
+        deadline = time.monotonic() + STOP_SECONDS
+        while not self._alive() <= self._finished.keys() and time.monotonic() < deadline:
+            gevent.sleep(LOOK_SECONDS)
+
+    def end_test(self) -> None:
+        """Stop waiting."""
+        self.status, self.begun = "", False
+        if self._conductor is not None:
+            self._conductor.kill(block=False)
+            self._conductor = None
+
+    def finish(self) -> None:
+        """End the test, since all of it was measured."""
+        self._send(END, {})
+
+    def measure(self, stage: Stage) -> StageResult:
+        """Have all processes record a stage, and return what they measured."""
+        self._ended_stages = {}
+        self._send(STAGE, {"name": stage.name, "users": stage.users, "settle": stage.settle, "seconds": stage.seconds})
+        while not self._alive() <= self._ended_stages.keys():
+            gevent.sleep(LOOK_SECONDS)
+        times = Latencies()
+        for data in self._ended_stages.values():
+            times.merge(Latencies(data["times"]))
+        errors, moved = (sum(one[name] for one in self._ended_stages.values()) for name in ("errors", "moved"))
+        return StageResult(stage, errors, moved, times)
+
+    def _take_page_time(self) -> float:
+        """Return the seconds to measure that the web page's form has as run time, instead of Locust's own limit."""
+        options: Any = self.environment.parsed_options
+        page = self.environment.web_ui
+        if page is None or not options.run_time or options.duration or not is_timed(self.environment):
+            return 0.0
+        cancel = getattr(page, "_cancel_run_time_timer", None)
+        if cancel is None:  # another version of Locust: then it stays a limit
+            return 0.0
+        cancel()
+        return float(options.run_time)
+
+    def _conduct(self) -> None:
+        while not self._alive() <= self._prepared:
+            gevent.sleep(LOOK_SECONDS)
+        self.status, self.begun = "", True
+        self._send(BEGIN, {})
+
+    def _alive(self) -> set[str]:
+        runner = self.environment.runner
+        if not isinstance(runner, MasterRunner):
+            return set(self.names)
+        clients = runner.clients
+        return {name for name in self.names if name in clients and clients[name].state != STATE_MISSING}
+
+    def _send(self, name: str, data: dict[str, Any]) -> None:
+        runner = self.environment.runner
+        assert runner is not None
+        runner.send_message(name, data)
+
+    def _on_progress(self, msg: Any, **_: Any) -> None:
+        self._progress[self._name(msg)] = msg.data
+        done, total = (sum(one[key] for one in self._progress.values()) for key in ("done", "total"))
+        self.status = f"preparing {done:,} of {total:,} {msg.data['what']}"
+        if done == total or time.monotonic() > self._said + SAY_SECONDS:
+            self._said = time.monotonic()
+            logger.info("%s", self.status)
+
+    def _on_prepared(self, msg: Any, **_: Any) -> None:
+        self._prepared.add(self._name(msg))
+
+    def _on_stage_ended(self, msg: Any, **_: Any) -> None:
+        self._ended_stages[self._name(msg)] = msg.data
+
+    def _on_finished(self, msg: Any, **_: Any) -> None:
+        runner = self.environment.runner
+        assert runner is not None
+        self._finished[self._name(msg)] = msg.data
+        problem = msg.data["problem"]
+        if problem and isinstance(runner, MasterRunner):
+            logger.error("gave up: %s", problem)
+        if problem:
+            self.environment.process_exit_code = GAVE_UP
+        if not self._stopping and (problem or self._alive() <= self._finished.keys()):
+            self._stopping = True
+            gevent.spawn(runner.quit if self.environment.web_ui is None else runner.stop)
+
+    def _name(self, msg: Any) -> str:
+        return self.names[0] if msg.node_id == "local" else str(msg.node_id)
+
+
+class Player:
+    """Follows the coordinator, in a process that plays users."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+
+    def register(self) -> None:
+        """Listen to the coordinator."""
+        runner = self.environment.runner
+        assert runner is not None
+        runner.register_message(BEGIN, self._on_begin)
+        runner.register_message(STAGE, self._on_stage)
+        runner.register_message(END, self._on_end)
+
+    def start_test(self) -> None:
+        """Prepare what the scenario needs before its clock starts."""
+        session = Session.start(self.environment)
+        prepare = getattr(scenario_of(self.environment), "prepare", None)
+        if prepare is not None:
+            gevent.spawn(self._prepare, session, prepare)
+
+    def _prepare(self, session: Session, prepare: Callable[[Session], str]) -> None:
+        try:
+            problem = prepare(session)
+        except Exception as error:  # gevent would only print it, and the users wait forever
+            logger.exception("the preparation failed")
+            problem = f"{type(error).__name__}: {error}"
+        if problem:
+            session.give_up(problem)
+        elif not session.over and self.environment.runner is not None:
+            self.environment.runner.send_message(PREPARED, {})
+
+    def _on_begin(self, **_: Any) -> None:
+        session = Session.of(self.environment)
+        session.begin()
+        if is_staged(self.environment):
+            session.window = CLOSED
+        elif session.seconds:
+            gevent.spawn_later(session.options.warm_up + session.seconds, session.finish)
+
+    def _on_end(self, **_: Any) -> None:
+        session: Session | None = getattr(self.environment, "sluice", None)
+        if session is not None:
+            session.finish()
+
+    def _on_stage(self, msg: Any, **_: Any) -> None:
+        gevent.spawn(self._measure, Stage(**msg.data))
+
+    def _measure(self, stage: Stage) -> None:
+        """Record a stage, and wait for the operations that began in it, so that slow ones are not missing."""
+        session = Session.of(self.environment)
+        begin = time.perf_counter() + stage.settle
+        window = session.window = Window(begin, begin + stage.seconds, stage.name, stage.users)
+        gevent.sleep(max(0.0, window.end - time.perf_counter()))
+        session.window = CLOSED
+        deadline = time.perf_counter() + float(session.options.patience)
+        while window.open and time.perf_counter() < deadline:
+            gevent.sleep(LOOK_SECONDS)
+        data = {"errors": window.errors, "moved": window.moved, "times": window.times.pairs()}
+        if self.environment.runner is not None:
+            self.environment.runner.send_message(STAGE_ENDED, data)
+
+
+def scenario_of(environment: Environment) -> Any:
+    """Return the class of the scenario that was chosen; None if there is none of ours."""
+    return next((one for one in environment.user_classes if getattr(one, "exclusive", False)), None)
+
+
+def is_timed(environment: Environment) -> bool:
+    """Return whether all chosen scenarios last as long as `--duration` says."""
+    return all(getattr(one, "timed", False) for one in environment.user_classes)
+
+
+def is_staged(environment: Environment) -> bool:
+    """Return whether a shape says what is measured when."""
+    return getattr(environment.shape_class, "staged", False)
+
+
+def _take_run_time(environment: Environment) -> None:
+    """Use `--run-time` as the duration if none is set.
+
+    Locust would count the preparation into it.
+    """
+    options: Any = environment.parsed_options
+    begins_alone = options.headless or options.autostart
+    if begins_alone and options.run_time and not options.duration and is_timed(environment):
+        options.duration, options.run_time = float(options.run_time), None
+        logger.info("measures for %g s after preparation and warm-up (--run-time as --duration)", options.duration)
+
+
+def _choose_shape(environment: Environment) -> None:
+    """Have the chosen scenario's own shape, and no shape of another scenario's file.
+
+    Locust takes the first shape of all files.
+    """
+    found = getattr(scenario_of(environment), "shape", None)
+    if found is not None:
+        if type(environment.shape_class) is not found and (environment.shape_class is None or is_staged(environment)):
+            environment.shape_class = found()
+    elif is_staged(environment):
+        environment.shape_class = None
+    if is_staged(environment):
+        shape: Any = environment.shape_class
+        shape.runner = environment.runner
+        options: Any = environment.parsed_options
+        options.num_users = options.num_users or shape.usual_users
+
+
+def _several(environment: Environment) -> str:
+    """Return an error if several scenarios were chosen, else an empty string."""
+    names = [one.__name__ for one in environment.user_classes if getattr(one, "exclusive", False)]
+    return f"one scenario at a time: name one of {', '.join(sorted(names))}" if len(names) > 1 else ""
+
+
+@events.init.add_listener  # type: ignore[untyped-decorator]
+def _on_init(environment: Environment, **_: Any) -> None:
+    options: Any = environment.parsed_options
+    if not isinstance(environment.runner, WorkerRunner):
+        if _several(environment) and not options.class_picker:
+            logger.error(_several(environment))
+            raise SystemExit(GAVE_UP)
+        _take_run_time(environment)
+        environment.sluice_coordinator = Coordinator(environment)  # type: ignore[attr-defined]
+        environment.sluice_coordinator.register()  # type: ignore[attr-defined]
+    if not options.class_picker:
+        _choose_shape(environment)
+    if not isinstance(environment.runner, MasterRunner):
+        environment.sluice_player = Player(environment)  # type: ignore[attr-defined]
+        environment.sluice_player.register()  # type: ignore[attr-defined]
+    environment.stop_timeout = environment.stop_timeout or (
+        STOP_SECONDS if environment.web_ui is None else PAGE_STOP_SECONDS
+    )
+
+
+@events.test_start.add_listener  # type: ignore[untyped-decorator]
+def _on_test_start(environment: Environment, **_: Any) -> None:
+    runner = environment.runner
+    coordinator: Coordinator | None = getattr(environment, "sluice_coordinator", None)
+    if coordinator is not None:
+        problem = _several(environment) or _shape_missing(environment)
+        if problem and runner is not None:
+            logger.error("%s", problem)  # chosen in the web page, which stays
+            gevent.spawn(runner.stop)
+            return
+        coordinator.start_test()
+    player: Player | None = getattr(environment, "sluice_player", None)
+    if player is not None:
+        player.start_test()
+
+
+def _shape_missing(environment: Environment) -> str:
+    wanted = getattr(scenario_of(environment), "shape", None)
+    if wanted is None or environment.shape_class is not None:
+        return ""
+    return f"{scenario_of(environment).__name__} needs its shape: choose {wanted.__name__} beside it"
+
+
+@events.test_stopping.add_listener  # type: ignore[untyped-decorator]
+def _on_test_stopping(environment: Environment, **_: Any) -> None:
+    found: Session | None = getattr(environment, "sluice", None)
+    if found is not None:
+        found.over = True
+        found.ready.set()
+    if isinstance(environment.runner, MasterRunner):
+        Coordinator.of(environment).stop_players()
+
+
+@events.test_stop.add_listener  # type: ignore[untyped-decorator]
+def _on_test_stop(environment: Environment, **_: Any) -> None:
+    coordinator: Coordinator | None = getattr(environment, "sluice_coordinator", None)
+    if coordinator is not None:
+        coordinator.end_test()
+    found: Session | None = getattr(environment, "sluice", None)
+    if found is not None:
+        found.close()
+    options: Any = environment.parsed_options
+    _quit_alone(environment)
+    if isinstance(environment.runner, WorkerRunner) or options.keep:
+        return
+    problem = (found or Session(environment)).connect().sweep()
+    if problem:
+        logger.warning("the bucket is not removed: %s", problem)
+
+
+def _quit_alone(environment: Environment) -> None:
+    """End a master without a page whose last worker went missing: Locust would wait forever."""
+    if isinstance(environment.runner, MasterRunner) and environment.web_ui is None:
+        gevent.spawn(environment.runner.quit)
