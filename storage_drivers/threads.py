@@ -112,7 +112,7 @@ class StoreThreadPool:
         """Call in a thread.
 
         Cancelling the future prevents a call that has not begun; a running one goes on, and a result with a `release`
-        is released. Raises StoreFailed once closed, and the error in `refused`.
+        is released. Raises StoreFailed once closed and where no thread can be started, and the error in `refused`.
         """
         if self._closed:
             raise StoreFailed("the store is closed")
@@ -121,17 +121,24 @@ class StoreThreadPool:
         completions = self._completions
         if completions is None or completions.loop is not asyncio.get_running_loop():
             completions = self._completions = LoopCompletions(asyncio.get_running_loop())
+        if len(self._running) < min(self._max_threads, completions.pending + 1):
+            self._start()
         call = Call(completions, function, args, kwargs)
         completions.pending += 1
-        if len(self._running) < min(self._max_threads, completions.pending):
-            self._start()
         self._queue.put(call)
         return call.future
 
     def _start(self) -> None:
+        """Start another thread. Where the system gives none, those that run do with what they are."""
         number = len(self._running)
         self._running.append(None)
-        threading.Thread(target=self._work, args=(number,), name=f"{self._name}-{number}", daemon=True).start()
+        thread = threading.Thread(target=self._work, args=(number,), name=f"{self._name}-{number}", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:
+            self._running.pop()  # or it would count as one that serves the queue
+            if not self._running:
+                raise StoreFailed(f"no thread can be started: {error}") from error
 
     def _work(self, number: int) -> None:
         running = self._running

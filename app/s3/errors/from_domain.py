@@ -77,21 +77,28 @@ MESSAGES: dict[type[domain.DomainError], str] = {
     domain.NoKeyRing: "Encryption with keys of the server is not set up here: it has no master key.",
 }
 """Messages where AWS's differ from the error's usual one."""
+NO_THREAD = "can't start new thread"
 
 
 def to_s3_error(error: Exception) -> S3Error:
     """Return the S3 error of an exception.
 
-    An S3 error is its own, a domain error has one in the table, and all others are InternalError. That does not log: a
-    caller that must tell of a fault of the server does so for what is neither an S3 error nor a domain error.
+    An S3 error is its own, a domain error has one in the table, what the system lacks memory or threads for is
+    SlowDown, and all others are InternalError. That does not log: a caller that must tell of a fault of the server does
+    so for what is neither an S3 error nor a domain error.
     """
     if isinstance(error, S3Error):
         return error
     if not isinstance(error, domain.DomainError):
-        return InternalError()
+        return SlowDown() if _is_shortage(error) else InternalError()
     answer = _OF_DOMAIN.get(type(error), InternalError)
     if answer.status >= 500:
         return answer(MESSAGES.get(type(error)))
     s3_error = answer(MESSAGES.get(type(error)))
     s3_error.extra = {_EXTRA_NAMES[name]: str(value) for name, value in error.detail.items() if name in _EXTRA_NAMES}
     return s3_error
+
+
+def _is_shortage(error: Exception) -> bool:
+    """Tell whether the system gave no memory or no thread; Python has no class for the latter."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and str(error) == NO_THREAD)

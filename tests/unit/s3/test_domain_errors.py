@@ -49,3 +49,9 @@ def test_other_exceptions() -> None:
     unforeseen = to_s3_error(ValueError("/secret/path"))
     assert type(unforeseen) is InternalError
     assert "/secret/" not in f"{unforeseen.text} {unforeseen.extra}"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_a_lack_of_memory_or_threads_is_answered_with_slow_down(error: Exception) -> None:
+    assert to_s3_error(error).code == "SlowDown"
+    assert to_s3_error(RuntimeError("anything else")).code == "InternalError"

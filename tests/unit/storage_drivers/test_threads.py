@@ -171,3 +171,29 @@ async def test_an_error_that_nobody_takes_is_not_logged() -> None:
     with pytest.raises(RuntimeError):  # what no future takes
         await threads.call(next, iter(()))
     threads.shutdown()
+
+
+async def test_threads_that_cannot_be_started_serve_nothing_and_count_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by the lab: a pool whose threads did not start took calls that nobody ever ran."""
+    threads = StoreThreadPool(2)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(5):
+            with pytest.raises(StoreFailed, match="no thread can be started"):
+                threads.call(threading.get_ident)
+    go_on, calls = await hanging(threads, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        late = threads.call(threading.get_ident)
+    go_on.set()
+    await asyncio.gather(*calls, late)
+    again, both = await hanging(threads, 2)
+    again.set()
+    await asyncio.gather(*both)
+    threads.shutdown()
