@@ -39,7 +39,7 @@ def _crash(name: str, jobs: Sequence[Named]) -> None:
         try:
             with open(_FILE) as file:
                 armed = file.read()
-        except FileNotFoundError:
+        except OSError:  # it is not there, or this process can open no file more
             return
         point, _, word = armed.partition("\n")
         if name == point and (not word or any(word in repr(job.arguments) for job in jobs)):

@@ -230,7 +230,7 @@ class PackWriter:
                 write_buffers(pack.fd, buffers, pack.written)
                 if self._sync_entry is None:
                     self._look_again(pack, entries, pack.offset)
-        except DriverError as error:
+        except Exception as error:  # of memory too: this thread must go on, or all later writers wait for ever
             pack.full = True
             self._outcomes.fail(entries, error)
             return
@@ -344,12 +344,12 @@ class PackWriter:
                 self._look_again(pack, entries, end)
             if self._outcomes.abandon_error is not None:  # nobody waits for them: the pack ends before them
                 raise self._outcomes.abandon_error
-        except DriverError as error:
+            self._at("pack.synced")
+        except Exception as error:  # as above
             pack.failed = True
             self._outcomes.fail(entries, error)
             return
         pack.synced = end
-        self._at("pack.synced")
         spent = perf_counter() - started
         for entry in entries:
             entry.timings["sync"] = spent

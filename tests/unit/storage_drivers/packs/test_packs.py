@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice_s3.storage_drivers.base import AppendRequest, Durability
-from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, StoreFull
 from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from sluice_s3.storage_drivers.packs import format
 from tests.support.environment import sized
@@ -173,17 +173,24 @@ async def test_closed_packs_take_nothing(driver: ObjectsDriver) -> None:
         driver.append(await Appends(driver).entry(b"late"))
 
 
-@pytest.mark.parametrize(("code", "expected"), [(errno.ENOSPC, StoreFull), (errno.EIO, StoreFailed)])
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.ENOSPC, "injected"), StoreFull),
+        (OSError(errno.EIO, "injected"), StoreFailed),
+        (MemoryError(), MemoryError),  # of the lab: the thread ended, and all later writers waited for ever
+    ],
+)
 @pytest.mark.parametrize("call", ["pwritev", "fdatasync"])
 async def test_a_failed_call_seals_the_pack(
-    driver: ObjectsDriver, book: Book, call: str, code: int, expected: type[DriverError]
+    driver: ObjectsDriver, book: Book, call: str, error: Exception, expected: type[Exception]
 ) -> None:
     appends = Appends(driver)
     (kept,) = await appends.put(b"durable before")
     end = driver.packed(kept.locator)
     assert end is not None
     with pytest.MonkeyPatch.context() as patch:
-        stand_in = fail_nth(getattr(os, call), OSError(code, "injected"))
+        stand_in = fail_nth(getattr(os, call), error)
         patch.setattr(f"sluice_s3.storage_drivers.packs.writer.os.{call}", stand_in)
         (lost,) = await appends.put(b"lost")
         assert isinstance(lost.error, expected)
