@@ -18,7 +18,7 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format docs soak s3tests places compare lock install-check wheel-check clean
+.PHONY: help run check test coverage lint format docs soak lab s3tests places compare lock install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -61,6 +61,9 @@ docs: $(VENV)/.docs ## Build the documentation as a site in site/
 soak: $(VENV)/.dev ## The tests at full size, on all usual places and both engines (hours; root for power cuts)
 	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests)
 	$(if $(TESTS),,SLUICE_TEST_SIZE=soak SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -rP --timeout=14400 tests/reliability/crash)
+
+lab: $(VENV)/.dev build/checkout/sluice_s3 ## Every fault on every set-up under load, checked (minutes; root); SIZE=soak: hours; SEED=… SETUP=… FAULT=… replay
+	$(BIN)/python -m tests.reliability.lab $(if $(SIZE),--size $(SIZE)) $(if $(SEED),--seed $(SEED)) $(addprefix --setup ,$(SETUP)) $(addprefix --fault ,$(FAULT)) $(LAB)
 
 s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }

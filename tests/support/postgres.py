@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
@@ -97,6 +98,30 @@ class Server:
         self._run("pg_ctl", "-D", str(self._data), "-m", mode, "-w", "-t", "60", "stop")
 
     @property
+    def socket(self) -> str:
+        """The path of the socket that it listens on."""
+        return f"{self._directory}/.s.PGSQL.5432"
+
+    @contextlib.contextmanager
+    def standby(self) -> Iterator[Server]:
+        """A synchronous standby that runs until the end of the block: from now on no commit is answered without it."""
+        with _placed(self._bin, self._user) as made:
+            primary = ("-h", str(self._directory), "-U", "sluice")
+            self._run("pg_basebackup", *primary, "-D", str(made._data), "-R", "-X", "stream")
+            with (made._data / "postgresql.auto.conf").open("a") as file:
+                file.write(f"unix_socket_directories = '{made._directory}'\n")
+            made.start()
+            self.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            self.sql("SELECT pg_reload_conf()")
+            while self.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1":
+                time.sleep(0.05)
+            yield made
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "60", "promote")
+
+    @property
     def pid(self) -> int:
         """Of its first process."""
         return int((self._data / "postmaster.pid").read_text().split()[0])
@@ -174,16 +199,23 @@ def running() -> Iterator[Server]:
     if os.geteuid() == 0:
         known = {entry.pw_name for entry in pwd.getpwall()}
         user = "postgres" if "postgres" in known else "nobody"
+    with _placed(found, user) as server:
+        server.make()
+        server.start()
+        yield server
+
+
+@contextlib.contextmanager
+def _placed(bin: Path, user: str | None) -> Iterator[Server]:
+    """One without files, whose directory goes at the end of the block; if it runs then, it is stopped."""
     memory = Path("/dev/shm")
     place = memory if memory.is_dir() and shutil.disk_usage(memory).free > ROOM else Path(tempfile.gettempdir())
     directory = Path(tempfile.mkdtemp(prefix="sluice-postgres-", dir=place))
-    server = Server(directory, found, user)
+    server = Server(directory, bin, user)
     try:
         if user is not None:
             os.chown(directory, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
         directory.chmod(0o755)
-        server.make()
-        server.start()
         yield server
     finally:
         with contextlib.suppress(FileNotFoundError, subprocess.CalledProcessError):

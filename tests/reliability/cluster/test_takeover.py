@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.cluster.calls import Caller, Wire
-from tests.reliability.cluster.histories import ABSENT, ObjectChange, Operation
 from tests.reliability.cluster.site import BUCKET, LIMIT, Cluster, cluster
+from tests.reliability.lab.calls import Caller, Wire
+from tests.reliability.lab.checkers.histories import ABSENT, ObjectChange, Operation
 from tests.support.environment import sized
 from tests.support.raw_http import Client, make_request
 from tests.support.waiting import eventually
@@ -38,7 +38,7 @@ class Work:
         self.found = found
         self.rng = random.Random(3)
         self.bodies: dict[str, bytes] = {}
-        self.caller = Caller(Wire(found.endpoints), self.bodies, "worker")
+        self.caller = Caller(Wire(found.endpoints, BUCKET), self.bodies, "worker")
         self.held: dict[str, str] = {}
 
     def write(self, gateways: list[int], count: int) -> None:

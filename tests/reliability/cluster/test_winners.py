@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.reliability.cluster.calls import Caller, Wire
-from tests.reliability.cluster.histories import ABSENT, IF_NONE_MATCH, ObjectChange, Operation
-from tests.reliability.cluster.site import Cluster
+from tests.reliability.cluster.site import BUCKET, Cluster
+from tests.reliability.lab.calls import Caller, Wire
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, ObjectChange, Operation
 from tests.support.environment import sized
 
 CLIENTS = 32
@@ -25,7 +25,9 @@ class Racers:
     def __init__(self, cluster: Cluster) -> None:
         self._gateways = len(cluster.gateways)
         self.bodies: dict[str, bytes] = {}
-        self.callers = [Caller(Wire(cluster.endpoints), self.bodies, f"racer {number}") for number in range(CLIENTS)]
+        self.callers = [
+            Caller(Wire(cluster.endpoints, BUCKET), self.bodies, f"racer {number}") for number in range(CLIENTS)
+        ]
         self.source = b"what is copied"
         self.source_etag = self.callers[0].put(0, "source", self.source).value
 

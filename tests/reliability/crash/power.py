@@ -22,6 +22,7 @@ NOLOGFLUSH = 2
 IMAGE_BYTES = 4 << 30
 """Sparse; XFS wants 300 MB at least."""
 
+BALLAST = "ballast"
 MAKE = {
     "ext4": ("mkfs.ext4", "-q", "-F"),
     "xfs": ("mkfs.xfs", "-q", "-f"),
@@ -33,12 +34,12 @@ FICLONE = 0x40049409
 class Disk:
     """A loop-mounted filesystem of `kind` at `mount`, mounted while the block runs."""
 
-    def __init__(self, directory: Path, kind: str) -> None:
-        self.image = directory / f"{kind}.img"
-        self.mount = directory / f"{kind}.mnt"
+    def __init__(self, directory: Path, kind: str, size: int = IMAGE_BYTES, name: str = "") -> None:
+        self.image = directory / f"{name or kind}.img"
+        self.mount = directory / f"{name or kind}.mnt"
         self.mount.mkdir()
         with self.image.open("wb") as image:
-            image.truncate(IMAGE_BYTES)
+            image.truncate(size)
         subprocess.run([*MAKE[kind], str(self.image)], check=True, capture_output=True)
 
     def __enter__(self) -> Disk:
@@ -57,6 +58,29 @@ class Disk:
             fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NOLOGFLUSH))
         finally:
             os.close(fd)
+
+    def fill(self) -> None:
+        """Take the last free block for the file `ballast`."""
+        ballast = os.open(self.mount / BALLAST, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        try:
+            for size in (64 << 20, 1 << 20, 4096):
+                with contextlib.suppress(OSError):
+                    while True:
+                        os.posix_fallocate(ballast, os.fstat(ballast).st_size, size)
+        finally:
+            os.close(ballast)
+
+    def empty(self) -> None:
+        """Give back what `fill` took."""
+        (self.mount / BALLAST).unlink(missing_ok=True)
+
+    def break_down(self) -> None:
+        """Do what an error of the filesystem does: it is read-only until it is mounted again (ext4(5), `abort`)."""
+        subprocess.run(["mount", "-o", "remount,abort", str(self.mount)], check=True, capture_output=True)
+
+    def give_back(self) -> None:
+        """Mount what `umount --lazy` took away."""
+        self._mount()
 
     def restore(self) -> None:
         """Mount again what survived; nobody may hold a file of the mount open."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tests.reliability.cluster.histories import Kind, ObjectChange, Operation
+from tests.reliability.lab.checkers.histories import Kind, ObjectChange, Operation
 
 
 class Listing(NamedTuple):

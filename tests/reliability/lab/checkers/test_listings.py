@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
-from tests.reliability.cluster.histories import Kind, ObjectChange, Operation
-from tests.reliability.cluster.listings import Listing, faults
+from tests.reliability.lab.checkers.histories import Kind, ObjectChange, Operation
+from tests.reliability.lab.checkers.listings import Listing, faults
 
 WRITTEN = Operation(Kind.WRITE, 0, 1, ObjectChange.DONE, "a")
 OVER = Operation(Kind.WRITE, 2, 3, ObjectChange.DONE, "b")

@@ -28,6 +28,8 @@ class ObjectChange(Enum):
     """404 for If-Match: there was no object."""
     NOTHING = "nothing"
     """No answer, or one that says nothing: it may have happened at any time since, or never."""
+    UNSENT = "unsent"
+    """Nobody took the connection: it did not happen, and no history has it."""
 
 
 NO_CONDITION = None
@@ -47,11 +49,23 @@ class Operation(NamedTuple):
     condition: str | None = NO_CONDITION
     who: str = ""
     """For reports."""
+    version: str = ""
+    """The id of the version or delete marker that it made, where there are versions."""
 
     @property
     def is_open(self) -> bool:
         """It may have happened, or not."""
         return self.told is ObjectChange.NOTHING
+
+
+class Removal(NamedTuple):
+    """A DELETE of one version. It is refused where a lock keeps the version."""
+
+    key: str
+    version: str
+    begun: float
+    ended: float
+    told: ObjectChange
 
 
 def step(operation: Operation, state: str) -> str | None:

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from tests.reliability.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation
-from tests.reliability.cluster.site import BUCKET
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, Removal
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY
-from tests.support.raw_http import Answer, Client, Request
+from tests.support.raw_http import PATIENCE, Answer, Client, Request
 from tests.support.signing import Key, Way, sign_full
 
 ROOT = Key(ACCESS_KEY, SECRET_KEY)
@@ -21,11 +20,27 @@ class Wrong(AssertionError):
     """An answer that must never be given."""
 
 
-class Wire:
-    """Connections of one thread to every gateway."""
+UNKNOWN = (0, 409, 503, 507)
+"""Answers that leave it open what happened."""
+UNSENT = -1
+"""The status of a call that found nobody to take its connection: it surely did not happen."""
 
-    def __init__(self, endpoints: Sequence[str]) -> None:
-        self._clients = [Client(endpoint) for endpoint in endpoints]
+
+class Wire:
+    """Connections of one thread to every gateway. Where no bucket is given, keys begin with theirs."""
+
+    def __init__(self, endpoints: Sequence[str], bucket: str = "", *, patience: float = PATIENCE) -> None:
+        self._clients = [Client(endpoint, patience=patience) for endpoint in endpoints]
+        self._bucket = bucket
+
+    @property
+    def gateways(self) -> int:
+        """How many there are."""
+        return len(self._clients)
+
+    def path(self, key: str) -> str:
+        """The path of a key."""
+        return f"/{self._bucket}/{key}" if self._bucket else f"/{key}"
 
     def call(
         self, gateway: int, method: str, where: str, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -33,7 +48,11 @@ class Wire:
         """Call one gateway; `where` is path and query behind the bucket. The status is 0 when it did not answer."""
         client = self._clients[gateway]
         path, _, query = where.partition("?")
-        request = Request(method, f"/{BUCKET}/{path}", query, tuple((headers or {}).items()), body)
+        request = Request(method, self.path(path), query, tuple((headers or {}).items()), body)
+        try:
+            client.connect()
+        except OSError:
+            return Answer(UNSENT, {})
         try:
             return client.ask(sign_full(request, ROOT, Way(client.host)).request)
         except OSError:
@@ -71,23 +90,44 @@ class Caller:
         if answer.status == 404:
             return made._replace(value=ABSENT)
         if answer.status != 200:
-            self._refuse_unknown(answer, made)
-            return made._replace(told=ObjectChange.NOTHING, ended=inf)
+            return self._unknown(answer, made)
         if method == "GET" and answer.body != self._bodies.get(answer.etag):
             raise Wrong(f"{key}: {len(answer.body)} bytes that are not those of {answer.etag}")
         return made
 
-    def put(self, gateway: int, key: str, body: bytes, condition: str | None = None) -> Operation:
+    def put(
+        self,
+        gateway: int,
+        key: str,
+        body: bytes,
+        condition: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Operation:
         """PutObject."""
         etag = self.know(body)
         begun = time.monotonic()
-        answer = self.wire.call(gateway, "PUT", key, condition_headers(condition), body)
+        answer = self.wire.call(gateway, "PUT", key, {**condition_headers(condition), **(headers or {})}, body)
         return self._written(begun, answer, Kind.WRITE, etag, condition, "PUT")
+
+    def rename(self, gateway: int, key: str, source: str, etag: str) -> Operation:
+        """RenameObject of a source that nobody else knows; `source` is a key of the bucket alone."""
+        begun = time.monotonic()
+        answer = self.wire.call(gateway, "PUT", f"{key}?renameObject=", {"x-amz-rename-source": source})
+        return self._written(begun, answer, Kind.WRITE, etag, None, "Rename")
+
+    def remove(self, gateway: int, key: str, version: str) -> Removal:
+        """DeleteObject of one version."""
+        begun = time.monotonic()
+        answer = self.wire.call(gateway, "DELETE", f"{key}?versionId={version}")
+        told = {204: ObjectChange.DONE, 403: ObjectChange.REFUSED, UNSENT: ObjectChange.UNSENT}
+        if answer.status not in told and answer.status not in UNKNOWN:
+            raise Wrong(f"{self._name}: removing {version}: {answer.status} {answer.body[:300]!r}")
+        return Removal(key, version, begun, time.monotonic(), told.get(answer.status, ObjectChange.NOTHING))
 
     def copy(self, gateway: int, key: str, source: str, etag: str, condition: str | None = None) -> Operation:
         """CopyObject of a source that never changes."""
         begun = time.monotonic()
-        headers = {"x-amz-copy-source": f"/{BUCKET}/{source}", **condition_headers(condition)}
+        headers = {"x-amz-copy-source": self.wire.path(source), **condition_headers(condition)}
         answer = self.wire.call(gateway, "PUT", key, headers)
         return self._written(begun, answer, Kind.WRITE, etag, condition, "Copy")
 
@@ -132,18 +172,21 @@ class Caller:
     def _written(
         self, begun: float, answer: Answer, kind: Kind, value: str, condition: str | None, what: str
     ) -> Operation:
-        made = Operation(kind, begun, time.monotonic(), ObjectChange.DONE, value, condition, f"{self._name} {what}")
+        who, version = f"{self._name} {what}", answer.headers.get("x-amz-version-id", "")
+        made = Operation(kind, begun, time.monotonic(), ObjectChange.DONE, value, condition, who, version)
         if answer.status in (200, 204):
             return made
         if answer.status == 412 and condition is not None:
             return made._replace(told=ObjectChange.REFUSED)
         if answer.status == 404 and condition not in (None, IF_NONE_MATCH) and b"<Code>NoSuchKey<" in answer.body:
             return made._replace(told=ObjectChange.MISSING)
-        self._refuse_unknown(answer, made)
-        return made._replace(told=ObjectChange.NOTHING, ended=inf)
+        return self._unknown(answer, made)
 
     @staticmethod
-    def _refuse_unknown(answer: Answer, made: Operation) -> None:
-        """Only these leave it open what happened."""
-        if answer.status not in (0, 409, 503):
+    def _unknown(answer: Answer, made: Operation) -> Operation:
+        """What came of a call whose answer says nothing. Raises Wrong for one that must not be given."""
+        if answer.status == UNSENT:
+            return made._replace(told=ObjectChange.UNSENT, ended=inf)
+        if answer.status not in UNKNOWN:
             raise Wrong(f"{made.who}: {answer.status} {answer.body[:300]!r}")
+        return made._replace(told=ObjectChange.NOTHING, ended=inf)

@@ -8,8 +8,8 @@ from math import inf
 
 import pytest
 
-from tests.reliability.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, step
-from tests.reliability.cluster.registers import check
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, step
+from tests.reliability.lab.checkers.registers import check
 from tests.support.environment import sized
 
 DONE, REFUSED, MISSING, NOTHING = ObjectChange.DONE, ObjectChange.REFUSED, ObjectChange.MISSING, ObjectChange.NOTHING

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tests.reliability.cluster.histories import ABSENT, Kind, Operation, step
+from tests.reliability.lab.checkers.histories import ABSENT, Kind, Operation, step
 
 
 class Configuration(NamedTuple):
