@@ -76,10 +76,10 @@ def times(ratio: float) -> str:
 
 
 def both_seconds(first: float, second: float) -> str:
-    """Render two times as `8.10 | 23.0 ms`, with one unit if it is the same, and unbroken."""
+    """Render two times as `8.10 / 23.0 ms`, with one unit if it is the same, and unbroken."""
     texts = seconds(first), seconds(second)
     number, _, unit = texts[0].partition(" ")
-    words = f"{number if unit == texts[1].partition(' ')[2] else texts[0]} | {texts[1]}"
+    words = f"{number if unit == texts[1].partition(' ')[2] else texts[0]} / {texts[1]}"
     return words.replace(" ", "\u00a0")
 
 

@@ -49,7 +49,7 @@ class UseFigures:
         return f"{units.megabytes(value)} MB/s" if self.unit == "B/s" else f"{units.significant(value)} req/s"
 
     def render_latency(self, target: str) -> str:
-        """Return `8.10 | 23.0 ms`: median and 99th percentile."""
+        """Return `8.10 / 23.0 ms`: median and 99th percentile."""
         if target not in self.latency:
             return ""
         return units.both_seconds(self.latency[target].mean, self.p99[target])

@@ -69,7 +69,7 @@ def probes(meta: Mapping[str, Any]) -> list[Block]:
         [name, *(_trial((probe.get("trials") or {}).get(name)) for probe in probed.values())] for name in trials
     ]
     rows.append(["durability that is refused", *(_refused(probe.get("refused")) for probe in probed.values())])
-    can = Table(["", *probed], rows, "What the mounts can do", "", 1 + len(probed))
+    can = Table(["Trial", *probed], rows, "What the mounts can do", "", 1 + len(probed))
     calls = _names(probe.get("latencies_ms") or {} for probe in probed.values())
     times: list[list[str | Cell]] = [
         [name, *(_time((probe.get("latencies_ms") or {}).get(name)) for probe in probed.values())] for name in calls

@@ -12,6 +12,10 @@ from sluice_s3.loadtests.report.model import Model
 from sluice_s3.loadtests.report.plots.lines import Axis, Series, plot
 from sluice_s3.loadtests.report.units import decimal, dollars, megabytes, percent, significant
 
+STEPS = 50
+"""Points of a line, less one."""
+DECADES = 100.0
+"""The plot begins at this part of the most that a store carried, if lines do not cross below."""
 SHOWN = 2.0
 """The plot reaches so many times the most that a store carried, if lines cross there."""
 
@@ -52,19 +56,25 @@ def months(bills: list[Bill], prices: dict[str, Price]) -> Table:
 def plots(model: Model, bills: list[Bill]) -> Figures:
     """Plot dollars a month over the load. A ring: the most that the store carried."""
     most = max(one.rate for one in bills)
-    reach = max([most, *(one.rate * 1.1 for one in crossings(bills) if one.rate <= SHOWN * most)])
+    crossed = [one.rate for one in crossings(bills) if one.rate <= SHOWN * most]
+    low, high = min([most / DECADES, *(rate / 3 for rate in crossed)]), max([most, *(rate * 1.3 for rate in crossed)])
     series = []
     for one in bills:
         index = model.targets.index(one.target)
-        points = [(0.0, one.fixed), (one.rate, one.total(one.rate))]
-        series.append(Series(one.target, index, points, rings=[points[-1]]))
-        if reach > one.rate:
-            beyond = [points[-1], (reach, one.total(reach))]
-            series.append(Series(f"{one.target}, more than it carried", index, beyond, faint=True))
-    across, up = Axis("load (requests/s, all month long)"), Axis("US dollars a month", format=dollars)
+        series.append(Series(one.target, index, _line(one, low, one.rate), rings=[(one.rate, one.total(one.rate))]))
+        if high > one.rate:
+            series.append(Series(f"{one.target}, more than it carried", index, _line(one, one.rate, high), faint=True))
+    across = Axis("load (requests/s, all month long)", log=True)
     title = "Cost as the load grows"
-    note = "A ring is the most that the store carried in this run; faint lines go beyond."
-    return Figures([Figure(plot(title, series, across, up), title)], "", note, model.targets)
+    note = "A ring is the most that the store carried in this run; faint lines go beyond. Logarithmic scales."
+    figure = Figure(plot(title, series, across, Axis("US dollars a month", log=True, format=dollars)), title)
+    return Figures([figure], "", note, model.targets)
+
+
+def _line(bill: Bill, low: float, high: float) -> list[tuple[float, float]]:
+    """Return points of a straight line that is bent by logarithmic scales."""
+    rates = [low * (high / low) ** (step / STEPS) for step in range(STEPS + 1)]
+    return [(rate, bill.total(rate)) for rate in rates if bill.total(rate) > 0]
 
 
 def sentence(crossing: Crossing, bills: list[Bill]) -> str:

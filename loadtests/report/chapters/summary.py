@@ -52,7 +52,7 @@ def by_use(report: Report) -> Table:
         row.append(Cell(_call(one), "best" if one.winners else "quiet"))
         row += [_figures(figures.get(one.use.name), one, name) for name in names]
         rows.append([*row, Cell(sentence(one))])
-    note = "Throughput, and latency: median | 99th percentile. " + "; ".join(
+    note = "Throughput, and latency: median / 99th percentile. " + "; ".join(
         f"{one.use.name}: {one.use.what}" for one in report.verdict.judgements
     )
     return Table(["Use", "Take", *names, "Why"], rows, "", f"{note}.", 3 + len(names))

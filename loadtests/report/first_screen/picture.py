@@ -27,7 +27,7 @@ def picture(report: Report) -> list[Tracks]:
     if not report.figures:
         return []
     many = len(report.model.stores) > MOST_BARS
-    head = ["Use", "Store", "Throughput → more is better", "Latency: median | 99 % → less is better"]
+    head = ["Use", "Store", "Throughput → more is better", "Latency: p50 / p99 → less is better"]
     if many:
         head = ["Use", "Take", "Throughput: slowest to fastest store", "Latency: lowest to highest median"]
     groups = [

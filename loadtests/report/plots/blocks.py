@@ -11,7 +11,7 @@ from sluice_s3.loadtests.report.time_windows import Heat
 from sluice_s3.loadtests.report.units import seconds, significant
 
 ROW = 28
-NAMES = 165
+NAMES = 190
 LEVELS = 8
 """Shades of a heat map in the style sheet."""
 PARTS = 8
@@ -92,4 +92,4 @@ def intervals(title: str, rows: Sequence[tuple[str, int, float, float | None, fl
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= 21 else f"{name[:20]}…"
+    return name if len(name) <= 26 else f"{name[:25]}…"

@@ -67,7 +67,7 @@ def test_figures_in_units(tmp_path: Path) -> None:
     assert value.high is not None
     assert value.low < value.mean < value.high
     assert reads.render_throughput("a") == "99.0 MB/s"
-    assert reads.render_latency("a") == "10.1\u00a0|\u00a010.1\u00a0ms"
+    assert reads.render_latency("a") == "10.1\u00a0/\u00a010.1\u00a0ms"
 
 
 def test_an_interval_is_its_part_of_the_differences() -> None:

@@ -118,7 +118,7 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     style = page[page.index("<style>") : page.index("</style>")]
     assert "url(" not in style
     assert "@import" not in style
-    assert "prefers-color-scheme: dark" in style
+    assert "@media screen and (prefers-color-scheme: dark)" in style
     assert "@media print" in style
 
 
