@@ -193,12 +193,13 @@ class Run:
         """Probe a store before its first turn and check its free space. Raises OSError."""
         if there.path is None:
             return
-        free = shutil.disk_usage(there.path).free
+        total, _, free = shutil.disk_usage(there.path)
         needed = int(sum(chosen.bytes for chosen in pending) * SPARE)
         if free < needed:
             raise OSError(f"no space: about {needed / 1e6:,.0f} MB are written, {free / 1e6:,.0f} MB are free")
         entry = next(one for one in self.meta["targets"] if one["name"] == target.name)
         entry |= {"server": there.server, "driver": there.driver or entry["driver"]}
+        entry.setdefault("space", {"total": total, "free": free})
         if entry.get("probe") is None and target.kind == "gateway":
             with suppress(OSError):
                 entry["probe"] = measure(there.path).to_json()

@@ -82,18 +82,23 @@ class Track:
 class Tracks:
     """A picture in lines, which keeps its size of letters on a phone.
 
-    `groups` are (name, what it is, lines). `head` names the columns, with units and which way is better.
+    `groups` are (name, what it is, lines). `head` names the columns, with units and which way is better. `dotted` says
+    that a line has all targets as dots.
     """
 
     head: Sequence[str]
     groups: Sequence[tuple[str, str, Sequence[Track]]]
     title: str = ""
     note: str = ""
+    dotted: bool = False
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a store is, in a few lines. `index` is the number of its colour; `lines` are (what, words)."""
+    """What a store is, in a few lines.
+
+    `index` is the number of its colour, and one less than that of its dot; `lines` are (what, words).
+    """
 
     name: str
     index: int

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sluice_s3.loadtests.report import stats
 from sluice_s3.loadtests.report.model import SATURATION, Model, Step
-from sluice_s3.loadtests.report.units import seconds, significant
+from sluice_s3.loadtests.report.units import seconds, significant, trim_zeros
+from sluice_s3.loadtests.report.use_cases import BAD_SHARE
 
 KNEE = 0.9
 """Share of the best throughput from which more clients gain little."""
@@ -19,7 +20,8 @@ P99_MS = 50.0
 class Point:
     """A number of clients: requests and bytes a second and percentiles in seconds, the medians of the repeats.
 
-    `low` and `high` are the lowest and highest 99th percentile of a repeat.
+    `low` and `high` are the lowest and highest 99th percentile of a repeat, `failed` the share of requests that failed.
+    All but the last are 0 where every request failed.
     """
 
     users: int
@@ -29,6 +31,7 @@ class Point:
     p99: float
     low: float
     high: float
+    failed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Scale:
     """How a target scales.
 
     `knee` is the least number of clients with KNEE of the best throughput. `within` is the last one before the 99th
-    percentile passes the limit (None: the first step passes it), `beyond` the one that does (None: no step does).
+    percentile passes the limit or requests fail (None: the first step does), `beyond` the one that does (None: none).
     """
 
     target: str
@@ -52,14 +55,19 @@ class Scale:
             return f"fewer than {self.points[0].users}"
         return f"{self.within.users}" if self.beyond else f"{self.within.users} or more"
 
+    @property
+    def served(self) -> str:
+        """Return the answer with its noun: `1 client`, `fewer than 1 client`, `16 or more clients`."""
+        return f"{self.answer} client{'' if self.answer.endswith(('than 1', ' 1')) or self.answer == '1' else 's'}"
+
 
 def scales(model: Model) -> list[Scale]:
     """Return how each target scales, in the order of the run."""
     limit = limit_seconds(model)
     found = []
     for name in model.targets:
-        points = [point_of(step) for step in model.steps if step.target == name and step.rounds]
-        if points:
+        points = [point_of(step) for step in model.steps if step.target == name]
+        if any(one.rate for one in points):
             found.append(scale_of(name, points, limit))
     return found
 
@@ -71,19 +79,22 @@ def point_of(step: Step) -> Point:
         return stats.percentile(sorted(values), 0.5)
 
     rounds, tails = step.rounds, [one.p99 for one in step.rounds]
+    if not rounds:
+        return Point(step.users, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    failed = step.errors / (step.errors + sum(one.count for one in rounds))
     return Point(
         step.users, median(one.rate for one in rounds), median(one.moved_rate for one in rounds),
-        median(one.p50 for one in rounds), median(tails), min(tails), max(tails),
+        median(one.p50 for one in rounds), median(tails), min(tails), max(tails), failed,
     )  # fmt: skip
 
 
 def scale_of(target: str, points: Sequence[Point], limit: float) -> Scale:
-    """Find the knee and the limit. Raises ValueError without points."""
+    """Find the knee and the limit, in points of which one has a good request at least."""
     best = max(one.rate for one in points)
     knee = next(one for one in points if one.rate >= KNEE * best)
     within = None
     for one in points:
-        if one.p99 > limit:
+        if one.p99 > limit or one.failed > BAD_SHARE:
             return Scale(target, list(points), knee, within, one)
         within = one
     return Scale(target, list(points), knee, within, None)
@@ -92,12 +103,15 @@ def scale_of(target: str, points: Sequence[Point], limit: float) -> Scale:
 def limit_seconds(model: Model) -> float:
     """Return the limit of the 99th percentile that the run names, in seconds."""
     asked = model.meta["plan"]["scenarios"].get(SATURATION) or {"arguments": {}}
-    for name in ("p99_ms", "p99-ms"):
-        try:
-            return float(asked["arguments"][name]) / 1000
-        except (KeyError, ValueError):
-            continue
-    return P99_MS / 1000
+    try:
+        return float(asked["arguments"]["p99-ms"]) / 1000
+    except (KeyError, ValueError):
+        return P99_MS / 1000
+
+
+def render_limit(model: Model) -> str:
+    """Return the limit in words, as `50 ms`."""
+    return trim_zeros(seconds(limit_seconds(model)))
 
 
 def one_sentence_of_scale(model: Model) -> str:
@@ -105,10 +119,10 @@ def one_sentence_of_scale(model: Model) -> str:
     found = [one for one in scales(model) if one.target in model.stores]
     if not found:
         return ""
-    parts = [f"{one.target} serves {one.answer} clients" for one in found]
+    parts = [f"{one.target} serves {one.served}" for one in found]
     best = max(found, key=lambda one: one.knee.rate)
     top = max(point.rate for point in best.points)
     return (
-        f"{'; '.join(parts)} with 99 % of requests within {seconds(limit_seconds(model))}; "
+        f"{'; '.join(parts)} with 99 % of requests within {render_limit(model)}; "
         f"the most was {significant(top)} requests/s, by {best.target}."
     )

@@ -42,28 +42,27 @@ def _mount(target: Mapping[str, Any]) -> str:
     costs = " ".join(word for word in (target.get("profile"), target.get("personality")) if word and word != "none")
     kind = str(mount.get("kind") or "")
     where = str(target["path"] or {"local": "temporary directory"}.get(target.get("store", ""), "temporary mount"))
-    made = f", with the costs of {costs}" if costs else ""
-    return f"{kind + ' at ' if kind else ''}{where}{made}"
+    made = f", costs of {costs}" if costs else ""
+    return f"{kind + ', ' if kind else ''}{where}{made}"
 
 
 def _device(target: Mapping[str, Any]) -> str:
     mount = target.get("mount") or {}
     if mount.get("source", "").startswith("/dev/") or target["store"] == "path":
         return f"{mount.get('source', '')} on {mount.get('point', '')}" if mount else ""
-    return "none of its own: a process over a temporary directory" if mount else ""
+    return "none: a FUSE process" if mount else ""
 
 
 def _durability(target: Mapping[str, Any], durability: str) -> str:
     if target["kind"] == "direct":
         return "plain files, each synced" if target["synced"] else "plain files, not synced"
-    words = "full: synced before 200" if durability == "full" else durability
-    return f"{words}, {target['driver']} driver" if target.get("driver") else words
+    return f"{durability}, {target['driver']} driver" if target.get("driver") else durability
 
 
 def _index(target: Mapping[str, Any], directory: str) -> str:
     if target.get("driver") == "local":
         return "SQLite, on the store"
-    return f"SQLite, apart: {directory or 'temporary directory'}"
+    return f"SQLite, in {directory}" if directory else "SQLite, apart from it"
 
 
 def _probe(target: Mapping[str, Any]) -> str:

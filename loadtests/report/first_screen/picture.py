@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sluice_s3.loadtests.report.chapters.saturation import curve
 from sluice_s3.loadtests.report.context import Report
-from sluice_s3.loadtests.report.document import Track, Tracks
+from sluice_s3.loadtests.report.document import Figures, Track, Tracks
+from sluice_s3.loadtests.report.model import Model
 from sluice_s3.loadtests.report.plots.tracks import bar, dots
+from sluice_s3.loadtests.report.saturation import limit_seconds, scales
 from sluice_s3.loadtests.report.significance import LEVEL
 from sluice_s3.loadtests.report.units import seconds
 from sluice_s3.loadtests.report.use_figures import UseFigures, Value
@@ -22,22 +25,27 @@ CALLS = {
 }
 
 
-def picture(report: Report) -> list[Tracks]:
-    """Return the picture; none if nothing was measured."""
+def picture(report: Report) -> Sequence[Tracks | Figures]:
+    """Return the picture of the uses, else of the scale; none if nothing was measured."""
     if not report.figures:
-        return []
+        return _scale(report.model)
     many = len(report.model.stores) > MOST_BARS
     head = ["Use", "Store", "Throughput → more is better", "Latency: p50 / p99 → less is better"]
     if many:
-        head = ["Use", "Take", "Throughput: slowest to fastest store", "Latency: lowest to highest median"]
+        head = ["Use", "Take", "Throughput: right is better", "Latency, median: left is better"]
     groups = [
         (one.judgement.use.name, one.judgement.use.what, [_strip(report, one)] if many else _bars(report, one))
         for one in report.figures
     ]
     note = f"Lines: {LEVEL:.0%} intervals over the repeats. Coloured: called the best by the verdict."
     if many:
-        note = f"A dot is a store (hover for its name), on logarithmic scales. {note}"
-    return [Tracks(head, groups, note=note)]
+        note = f"A dot is a store, with the number of its card, on logarithmic scales. {note}"
+    return [Tracks(head, groups, note=note, dotted=many)]
+
+
+def _scale(model: Model) -> list[Figures]:
+    found = scales(model)
+    return [Figures([curve(model, found, limit_seconds(model))], legend=model.targets)] if found else []
 
 
 def _bars(report: Report, one: UseFigures) -> list[Track]:
@@ -73,8 +81,9 @@ def _strip(report: Report, one: UseFigures) -> Track:
 
 def _dot(
     report: Report, one: UseFigures, target: str, value: Value, words: str
-) -> tuple[str, float, float | None, float | None, int | None]:
-    return f"{target}: {words}", value.mean, value.low, value.high, _colour(report, one.judgement, target)
+) -> tuple[str, float, float | None, float | None, int, bool]:
+    index, called = report.model.stores.index(target), target in one.judgement.winners
+    return f"{target}: {words}", value.mean, value.low, value.high, index, called
 
 
 def _range(one: UseFigures, ordered: Sequence[str]) -> str:

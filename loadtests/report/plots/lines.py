@@ -41,12 +41,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a plot. `ticks` replace the default round numbers."""
+    """An axis of a plot.
+
+    `ticks` replace the default round numbers. With `zero` it begins at 0, and has room at its end.
+    """
 
     label: str
     log: bool = False
     format: Callable[[float], str] = significant
     ticks: Sequence[float] | None = None
+    zero: bool = False
 
 
 def plot(title: str, series: Sequence[Series], x: Axis, y: Axis, rules: Sequence[Rule] = ()) -> str:
@@ -58,6 +62,8 @@ def plot(title: str, series: Sequence[Series], x: Axis, y: Axis, rules: Sequence
     low, high = (min(xs), max(xs)) if xs else (1.0, 10.0)
     if x.log and xs:
         low, high = low / 1.1, high * 1.1
+    if x.zero:
+        low, high = 0.0, high * 1.06
     across = Scale(low, high, LEFT, WIDTH - RIGHT, x.log)
     up = Scale(*svg.padded(ys, log=y.log), HEIGHT - BOTTOM, TOP, y.log)
     lines = [_rule(one, across, up) for one in rules]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from sluice_s3.loadtests.report.plots import svg
 
 LENGTH, HEIGHT = 1000, 14
-"""Units along and across of one line. It is stretched along only."""
+"""Units along and across of a bar. It is stretched along only."""
+EDGE = 2.5
+"""Percent that a line of dots leaves free at both ends."""
 
 
 def bar(words: str, value: float, low: float | None, high: float | None, top: float, index: int | None) -> str:
@@ -26,24 +27,34 @@ def bar(words: str, value: float, low: float | None, high: float | None, top: fl
     return _line(words, *drawn)
 
 
-def dots(words: str, values: Sequence[tuple[str, float, float | None, float | None, int | None]]) -> str:
-    """Draw many values on one logarithmic line: (words, value, low, high, colour of the target or None)."""
-    known = [one for _, *three, _ in values for one in three if one]
+def dots(words: str, values: Sequence[tuple[str, float, float | None, float | None, int, bool]]) -> str:
+    """Draw many values on one logarithmic line, each as a dot with the number of its target.
+
+    A value is (words, value, low, high, index of the target, whether it has a colour). Places are in percent, so that
+    the numbers are not stretched with the line.
+    """
+    known = [one for _, *three, _, _ in values for one in three if one]
     low, high = (min(known) / 1.05, max(known) * 1.05) if known else (1.0, 10.0)
-    across = svg.Scale(low, high, 0, LENGTH, log=math.isfinite(high / low))
-    middle = HEIGHT / 2
-    drawn = [svg.tag("line", x1=0, x2=LENGTH, y1=middle, y2=middle, class_="rail")]
-    for name, value, least, most, index in sorted(values, key=lambda one: one[4] is not None):
+    across = svg.Scale(low, high, EDGE, 100 - EDGE, log=True)
+    drawn = [svg.tag("line", x1="0%", x2="100%", y1="50%", y2="50%", class_="rail")]
+    for name, value, least, most, index, coloured in sorted(values, key=lambda one: one[5]):
         parts = [svg.hover_title(name)]
         if least and most:
-            parts.append(
-                svg.tag("line", x1=across.at(least), x2=across.at(most), y1=middle, y2=middle, class_="spread")
-            )
-        at = across.at(value)
-        kind = "spot" if index is None else f"spot {svg.colour(index)}"
-        parts.append(svg.tag("line", x1=at, x2=at, y1=middle, y2=middle, class_=kind))
+            ends = {"x1": _percent(across.at(least)), "x2": _percent(across.at(most))}
+            parts.append(svg.tag("line", **ends, y1="50%", y2="50%", class_="spread"))
+        at = _percent(across.at(value))
+        kind = f"spot {svg.colour(index)}" if coloured else "spot"
+        parts.append(svg.tag("circle", cx=at, cy="50%", r=8, class_=kind))
+        parts.append(svg.tag("text", str(index + 1), x=at, y="50%", dy="3.5", class_="middle"))
         drawn.append(svg.tag("g", *parts))
-    return _line(words, *drawn)
+    return svg.tag(
+        "svg", svg.hover_title(words), *drawn,
+        width="100%", height="18", role="img", class_="dots", xmlns="http://www.w3.org/2000/svg",
+    )  # fmt: skip
+
+
+def _percent(place: float) -> str:
+    return f"{place:.1f}%"
 
 
 def _line(words: str, *drawn: str) -> str:

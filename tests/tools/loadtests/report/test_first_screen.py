@@ -13,6 +13,7 @@ import pytest
 
 from sluice_s3.loadtests.report import write_report
 from sluice_s3.loadtests.report.context import Report
+from sluice_s3.loadtests.report.document import Tracks
 from sluice_s3.loadtests.report.first_screen.cards import cards
 from sluice_s3.loadtests.report.first_screen.headline import lead, title
 from sluice_s3.loadtests.report.first_screen.picture import picture
@@ -85,6 +86,7 @@ def test_an_interval_is_its_part_of_the_differences() -> None:
 def test_colour_only_where_it_was_called(tmp_path: Path, stores: int) -> None:
     found = report(tmp_path / "r", {f"s{n}": 1.0 if n == 1 else 2.0 for n in range(stores)})
     (drawn,) = picture(found)
+    assert isinstance(drawn, Tracks)
     (reads, _, read_lines), (writes, _, write_lines) = drawn.groups
     assert (reads, writes) == ("Large reads", "Large writes")
     assert [line.name for line in read_lines if line.mark] == ["s1"]
@@ -92,6 +94,7 @@ def test_colour_only_where_it_was_called(tmp_path: Path, stores: int) -> None:
         r'class="(?:block|spot) (c\d)', "".join(svg for line in read_lines for svg, _ in line.columns)
     )
     assert coloured == ["c1", "c1"]
+    assert drawn.dotted == (stores > 4)
     assert not [line for line in write_lines if line.mark]
     assert not re.search(r'class="(?:block|spot) c\d', "".join(svg for line in write_lines for svg, _ in line.columns))
     assert len(read_lines) == (2 if stores == 2 else 1)
@@ -117,7 +120,7 @@ def test_a_card_says_what_a_store_is(tmp_path: Path) -> None:
     }  # fmt: skip
     first, second = cards(found).cards
     assert dict(first.lines) == {
-        "mount": "ext4 at /mnt/a", "device": "/dev/vdb on /mnt", "durable": "full: synced before 200, local driver",
+        "mount": "ext4, /mnt/a", "device": "/dev/vdb on /mnt", "durable": "full, local driver",
         "index": "SQLite, on the store", "probe": "create 0.020, fsync 0.50 ms", "space": "400 GB free of 1 TB",
     }  # fmt: skip
     assert first.won == "best in 1 of 2 uses"

@@ -127,6 +127,7 @@ def test_plots_are_well_formed(tmp_path: Path) -> None:
     page = (tmp_path / "r" / "report.html").read_text()
     for drawn in re.findall(r"<svg.*?</svg>", page, re.S):
         root = ElementTree.fromstring(drawn)
+        assert root.find("{*}title") is not None
         _, _, width, height = (float(one) for one in root.attrib["viewBox"].split())
         for element in root.iter():
             for name, limit in (

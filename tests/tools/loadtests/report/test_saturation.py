@@ -42,6 +42,9 @@ def test_the_knee_and_the_last_that_serves() -> None:
     assert (found.answer, found.beyond and found.beyond.users) == ("2", 4), "what is beyond stays beyond"
     assert scale_of("a", found.points, 1.0).answer == "8 or more"
     assert scale_of("a", found.points, 0.001).answer == "fewer than 1"
+    assert [scale_of("a", found.points, one).served for one in (0.001, 0.01, 0.02)] == [
+        "fewer than 1 client", "1 client", "2 clients",
+    ]  # fmt: skip
 
 
 def test_steps_of_all_operations_and_repeats(tmp_path: Path) -> None:
@@ -55,7 +58,7 @@ def test_steps_of_all_operations_and_repeats(tmp_path: Path) -> None:
 
 
 def test_the_limit_is_the_runs(tmp_path: Path) -> None:
-    assert scales(of_run(run(tmp_path / "r", p99_ms="15")))[0].answer == "1"
+    assert scales(of_run(run(tmp_path / "r", **{"p99-ms": "15"})))[0].answer == "1"
     assert scales(of_run(run(tmp_path / "s", **{"p99-ms": "70"})))[0].answer == "4 or more"
 
 
@@ -63,11 +66,11 @@ def test_the_chapter(tmp_path: Path) -> None:
     directory = run(tmp_path / "r")
     write_report(directory)
     text = (directory / "report.md").read_text()
-    assert "### How many clients until p99 \\> 50.0 ms" in text.replace("&gt;", "\\>")
+    assert "### How many clients until p99 \\> 50 ms" in text.replace("&gt;", "\\>")
     assert "| a | 2 | 60.0 ms at 4 | 2 |" in text
     assert "| b | 4 or more | not reached | 4 |" in text
     page = (directory / "report.html").read_text()
-    assert page.count('class="ring') == 4
+    assert page.count('class="ring') == 6
     assert '<details class="chapter" id="saturation" open>' in page
     found = json.loads((directory / "report.json").read_text())["saturation"]
     assert [(one["target"], one["knee"]["users"]) for one in found] == [("a", 2), ("b", 4)]
@@ -80,4 +83,7 @@ def test_steps_that_failed(tmp_path: Path) -> None:
     made.cell("a", "saturation", 1, [*step(1, 5, 0.01), bad]).cell("b", "saturation", 1, [bad])
     write_report(made.write(state="partial", reason="stopped"))
     (found,) = scales(of_run(tmp_path / "r"))
-    assert (found.target, found.answer) == ("a", "1 or more")
+    assert (found.target, found.answer, found.beyond and found.beyond.failed) == ("a", "1", 1.0)
+    assert "| a | 1 | 100 % failed at 2 | 1 |" in (tmp_path / "r" / "report.md").read_text()
+    some = [point(1, 50, 0.01), Point(2, 99, 0, 0.01, 0.01, 0.01, 0.01, failed=0.02)]
+    assert scale_of("a", some, 0.05).answer == "1"
