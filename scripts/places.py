@@ -22,6 +22,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scripts.generated_pages import put_table
+from sluice_s3.loadtests.mounts.programs import PROGRAMS
 from tests.support.environment import SIZE
 from tests.support.places import PLACES
 
@@ -38,17 +39,23 @@ SUITES: dict[str, tuple[str, ...]] = {
     "s3-tests": (),
 }
 """Arguments of pytest; s3-tests has a runner of its own."""
+PART = ("objects", "multipart", "copy", "listing", "races", "reclaim", "rewriting", "versioning")
+"""Functional tests that write, read and remove bytes: those for file systems of other projects, of which there are many."""
+IN_PART = f"those of {', '.join(PART[:-1])} and {PART[-1]}"
+NO_POWER = "the process that serves the mount is killed in place of the power, and mounts again"
 NOT_ON: dict[str, dict[str, str]] = {
     "kill -9": {"memory": "the objects are in the memory of the process that is killed"},
     "power cut": {
         "here": "the disk of the machine itself; `ext4` stands for it",
         "tmpfs": "nothing in it outlives power",
         "memory": "nothing in it outlives power",
-        "bindfs": "no way to cut under it",
+        "rclone": "its fsync does nothing: a store there must be `relaxed`, which promises nothing for this",
         "zdbfs": "its fsync does nothing, so that nothing could be asked of it",
     },
 }
 """Suites that do not depend on the place, with the reason."""
+ABOUT_PROGRAMS = {"functional": [IN_PART], "power cut": [NO_POWER]}
+"""What the suites are on mounts of other projects' file systems."""
 SAMPLED = "a sample of the listed tests, evenly: the whole suite would have taken more than 15 minutes (`--every`)"
 
 
@@ -86,7 +93,7 @@ def run(place: str, suite: str, s3tests: Path | None, processes: int, every: int
             spread = ("-n", str(processes)) if suite == "functional" else ()
             # a slow mount must not fail a test
             options = ("-q", "-p", "no:cacheprovider", "--tb=short", "--timeout=1800", f"--junitxml={report}")
-            command = ["-m", "pytest", *options, *spread, *SUITES[suite]]
+            command = ["-m", "pytest", *options, *spread, *tests_of(place, suite)]
         environment = {**os.environ, "SLUICE_TEST_PLACE": place}
         ended = subprocess.run(
             [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
@@ -99,6 +106,13 @@ def run(place: str, suite: str, s3tests: Path | None, processes: int, every: int
     outcome.seconds = round(time.monotonic() - began)
     outcome.day = time.strftime("%Y-%m-%d", time.gmtime())
     return outcome
+
+
+def tests_of(place: str, suite: str) -> tuple[str, ...]:
+    """Return what pytest runs for a suite on a place."""
+    if suite == "functional" and place in PROGRAMS:
+        return tuple(f"{FUNCTIONAL}/test_{name}.py" for name in PART)
+    return SUITES[suite]
 
 
 def read(report: Path, suite: str) -> Outcome:
@@ -163,7 +177,8 @@ def table(found: dict[str, dict[str, Outcome]]) -> str:
             if reason := NOT_ON.get(suite, {}).get(place):
                 cells.append(noted("-", [reason]))
             elif suite in row:
-                cells.append(noted(row[suite].cell, list(row[suite].skipped)))
+                about = ABOUT_PROGRAMS.get(suite, []) if place in PROGRAMS else []
+                cells.append(noted(row[suite].cell, [*about, *row[suite].skipped]))
             else:
                 cells.append("not run")
         lines.append(f"| {place} | {' | '.join(cells)} |")

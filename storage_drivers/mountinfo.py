@@ -13,6 +13,9 @@ TABLE = Path("/proc/self/mountinfo")
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 """Kinds that lose everything in a power cut, whatever they answer to fsync(2)."""
 
+NOT_LOCAL = frozenset({"fuse", "fuseblk", "9p", "cifs", "smb3", "ceph", "lustre", "virtiofs", "unknown"})
+"""Kinds for the driver `fuse`; `fuseblk` is FUSE on a block device, as of ntfs-3g and exfat-fuse."""
+
 
 class Mount(NamedTuple):
     """One mount."""
@@ -22,6 +25,8 @@ class Mount(NamedTuple):
     source: str
     point: str
     options: str
+    settings: str = ""
+    """What the file system itself was mounted with, such as `vers=4.1,hard`."""
 
     @property
     def driver(self) -> str:
@@ -29,7 +34,7 @@ class Mount(NamedTuple):
         kind = self.kind.partition(".")[0]
         if kind.startswith("nfs"):
             return "efs"
-        return "fuse" if kind in ("fuse", "9p", "cifs", "smb3", "ceph", "virtiofs", "unknown") else "local"
+        return "fuse" if kind in NOT_LOCAL else "local"
 
 
 UNKNOWN = Mount("unknown", "", "", "")
@@ -54,8 +59,8 @@ def mount_of(path: str | Path) -> Mount:
         # btrfs gives its subvolumes device numbers that are not in the table.
         same = fields[2] == number or fields[fields.index("-") + 1] == "btrfs"
         if inside and same and len(point) >= len(best.point):
-            kind, source = fields[fields.index("-") + 1 :][:2]
-            best = Mount(kind, _plain(source), point, fields[5])
+            kind, source, settings = fields[fields.index("-") + 1 :][:3]
+            best = Mount(kind, _plain(source), point, fields[5], _plain(settings))
     return best
 
 

@@ -11,6 +11,11 @@ from sluice_s3.storage_drivers.layout import DIRECTORIES, ObjectsLayout
 from sluice_s3.storage_drivers.probing.probe import Probe, measure_store
 from sluice_s3.storage_drivers.probing.scratch import Progress
 
+LOST = (
+    "directory data of the store is missing, though its identity is there: a mount of a bucket that keeps no empty "
+    "directories has lost it (rclone needs --s3-directory-markers)"
+)
+
 
 class StoreInitializer:
     """Initializer of the store at `root`.
@@ -51,7 +56,10 @@ class StoreInitializer:
 
     def _find_directories(self) -> None:
         self.progress.step("readdir")
-        listed = set(os.listdir(self._names.data))
+        try:
+            listed = set(os.listdir(self._names.data))
+        except FileNotFoundError:
+            raise StoreFailed(LOST) from None
         for low in range(DIRECTORIES):
             # A listing may be incomplete, and checking each name takes a while on a remote mount.
             if f"{low:02x}" in listed:

@@ -18,6 +18,7 @@ from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.errors import StoreUnfit, map_errors
 from sluice_s3.storage_drivers.fsutil import DIRECTORY_MODE, NO_SYNC, sync_directory
 from sluice_s3.storage_drivers.mountinfo import IN_MEMORY, Mount, mount_of
+from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal
 from sluice_s3.storage_drivers.probing.scratch import Progress, Scratch, scratch_directory
 from sluice_s3.storage_drivers.probing.trials import AT_START, CHECKS, Capability
 
@@ -223,13 +224,16 @@ def refusal_reason(probe: Probe, durability: Durability) -> StoreUnfit | None:
     """Return why a store of this durability may not start; None when it may.
 
     Only failures that were seen count: a full or read-only mount can still be read from. A filesystem that ignores
-    fsync(2) and reports success cannot be detected.
+    fsync(2) and reports success cannot be detected, but some are known to.
     """
+    if durability is Durability.FULL and (why := sync_refusal(probe.mount)):
+        return StoreUnfit("durability", f"{why}; {durability.value} durability cannot be kept")
     for ability, kind in (
         (Capability.EXCLUSIVE_CREATE, "exclusive-create"),
         (Capability.READ_BACK, "integrity"),
         (Capability.SIZE_AFTER_CLOSE, "integrity"),
         (Capability.FSYNC_FILE, "durability"),
+        (Capability.FSYNC_REACHES, "durability"),
         (Capability.FSYNC_DIRECTORY, "durability"),
     ):
         trial = probe.trial(ability)

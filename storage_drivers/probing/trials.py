@@ -16,6 +16,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from sluice_s3.storage_drivers.fsutil import FILE_MODE, write_all
+from sluice_s3.storage_drivers.mountinfo import mount_of
 from sluice_s3.storage_drivers.packs import holes
 from sluice_s3.storage_drivers.probing.scratch import Scratch
 
@@ -27,6 +28,10 @@ SPACE = 4 << 20
 COMPARED_FILES = 5
 """Files whose times are compared."""
 
+COMPARED_SYNCS = 10
+ROUND_TRIP_SECONDS, ROUND_TRIP_SHARE = 4e-6, 5
+"""No process of a mount answers in so few seconds, or in so small a share of another call's time."""
+
 
 class Capability(StrEnum):
     """An ability that a mount may have."""
@@ -36,6 +41,8 @@ class Capability(StrEnum):
     SIZE_AFTER_CLOSE = "size after close"
     FSYNC_FILE = "fsync of a file"
     FSYNC_DIRECTORY = "fsync of a directory"
+    FSYNC_REACHES = "fsync of a file reaches the mount"
+    FSYNC_DIRECTORY_REACHES = "fsync of a directory reaches the mount"
     NOWAIT = "RWF_NOWAIT"
     SENDFILE = "sendfile"
     PUNCH = "punch holes"
@@ -107,6 +114,47 @@ def fsync_directory(scratch: Scratch) -> Outcome:
     finally:
         os.close(fd)
     return True, ""
+
+
+def fsync_reaches(scratch: Scratch) -> Outcome:
+    """Return whether fsync(2) of new bytes is more than an answer of Linux for a FUSE mount without it."""
+    fd = scratch.create(scratch.path("reaches"))
+    try:
+        return _reaches(fd, lambda: write_all(fd, CONTENT[:4096]))
+    finally:
+        os.close(fd)
+
+
+def fsync_directory_reaches(scratch: Scratch) -> Outcome:
+    """Return the same of a directory; without it a new name is as durable as fsync of the file makes it."""
+    fd = os.open(scratch.directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return _reaches(fd, lambda: None)
+    finally:
+        os.close(fd)
+
+
+def _reaches(fd: int, change: Callable[[], None]) -> Outcome:
+    """Compare fsync with a call that Linux passes on each time.
+
+    A FUSE mount that answers ENOSYS to fsync is not called again, and every later fsync succeeds (fuse_fsync_common in
+    fs/fuse/file.c of Linux).
+    """
+    if not mount_of(f"/proc/self/fd/{fd}").kind.startswith("fuse"):
+        return True, ""
+    syncs, calls = [], []
+    for _ in range(COMPARED_SYNCS):
+        change()
+        before = time.perf_counter()
+        os.fsync(fd)
+        between = time.perf_counter()
+        os.fstatvfs(fd)
+        syncs.append(between - before)
+        calls.append(time.perf_counter() - between)
+    fastest = min(syncs)
+    if fastest >= ROUND_TRIP_SECONDS or fastest >= min(calls) / ROUND_TRIP_SHARE:
+        return True, ""
+    return False, f"Linux answers for the mount, which has none ({fastest * 1e6:.1f} µs)"
 
 
 def nowait(scratch: Scratch) -> Outcome:
@@ -345,6 +393,8 @@ CHECKS: dict[Capability, Callable[[Scratch], Outcome]] = {
     Capability.SIZE_AFTER_CLOSE: size_after_close,
     Capability.FSYNC_FILE: fsync_file,
     Capability.FSYNC_DIRECTORY: fsync_directory,
+    Capability.FSYNC_REACHES: fsync_reaches,
+    Capability.FSYNC_DIRECTORY_REACHES: fsync_directory_reaches,
     Capability.NOWAIT: nowait,
     Capability.SENDFILE: send_file,
     Capability.PUNCH: punch,
@@ -373,6 +423,8 @@ AT_START = (
     Capability.SIZE_AFTER_CLOSE,
     Capability.FSYNC_FILE,
     Capability.FSYNC_DIRECTORY,
+    Capability.FSYNC_REACHES,
+    Capability.FSYNC_DIRECTORY_REACHES,
     Capability.NOWAIT,
     Capability.SENDFILE,
     Capability.PUNCH,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from typing import Any
 import pytest
 
 from sluice_s3.loadtests.mounts import PROFILES, Mount, mounted
+from sluice_s3.loadtests.mounts.programs import PROGRAMS, mounted_by
+from sluice_s3.storage_drivers.mountinfo import mount_of
+from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal
 from tests.support import postgres
 from tests.support.environment import SIZE, need, need_fuse, need_root
 
@@ -111,14 +115,18 @@ def _tmpfs(directory: Path) -> Iterator[Place]:
         yield Place({"path": str(where / "store")})
 
 
-@contextmanager
-def _bindfs(directory: Path) -> Iterator[Place]:
-    need_fuse()
-    need("bindfs", "umount")
-    behind = directory / "behind"
-    behind.mkdir()
-    with _mount(directory, "bindfs", str(behind)) as where:
-        yield Place({"driver": "fuse", "path": str(where / "store")})
+def _program(name: str) -> Callable[[Path], AbstractContextManager[Place]]:
+    @contextmanager
+    def made(directory: Path) -> Iterator[Place]:
+        if missing := PROGRAMS[name].missing():
+            pytest.skip(missing)
+        with tempfile.TemporaryDirectory(prefix=f"sluice-{name}-", dir=directory) as work:
+            with mounted_by(PROGRAMS[name], Path(work)) as mount:
+                relaxed = {"durability": "relaxed"} if sync_refusal(mount_of(mount.path)) else {}
+                store = {"driver": "fuse", "path": str(mount.path / "store"), **relaxed}
+                yield Place(store, cut=mount.kill, restore=mount.restart)
+
+    return made
 
 
 @contextmanager
@@ -164,10 +172,10 @@ PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "xfs": _disk("xfs"),
     "btrfs": _disk("btrfs"),
     "tmpfs": _tmpfs,
-    "bindfs": _bindfs,
     "zdbfs": _passthrough("fuse", personality="zdbfs"),
     **{name: _passthrough(driver_for(name), profile=name) for name in PROFILES if name != "none"},
     "memory": _memory,
+    **{name: _program(name) for name in PROGRAMS},
 }
 
 

@@ -34,6 +34,7 @@ NETWORK_FILESYSTEMS = {
     0x65735546: "FUSE",
     0x01021997: "9P",
     0x00C36400: "Ceph",
+    0x0BD00BD0: "Lustre",
     0x5346414F: "AFS",
 }
 """statfs(2) magic numbers of filesystems on which SQLite's WAL loses data (sqlite.org/wal.html: shared memory)."""

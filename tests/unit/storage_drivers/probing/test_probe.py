@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import errno
+import itertools
 import json
 import os
 import threading
@@ -14,10 +16,11 @@ import pytest
 
 from sluice_s3.storage_drivers import mountinfo
 from sluice_s3.storage_drivers.base import Durability
-from sluice_s3.storage_drivers.errors import StoreUnfit
+from sluice_s3.storage_drivers.errors import StoreFailed, StoreUnfit
 from sluice_s3.storage_drivers.probing import probe
 from sluice_s3.storage_drivers.probing import trials as probe_trials
 from sluice_s3.storage_drivers.probing.probe import Progress, measure, measure_store, refusal_reason, run_with_timeout
+from sluice_s3.storage_drivers.probing.scratch import Scratch
 from sluice_s3.storage_drivers.probing.trials import AT_START, Capability
 from tests.unit.storage_drivers.conftest import MakeDriver
 from tests.unit.storage_drivers.tools import Pieces, content
@@ -141,6 +144,7 @@ def test_names_that_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (Capability.FSYNC_FILE, errno.EIO, "durability", False),
         (Capability.FSYNC_FILE, errno.EINVAL, "durability", False),
         (Capability.FSYNC_DIRECTORY, errno.EIO, "durability", False),
+        (Capability.FSYNC_REACHES, (False, "Linux answers"), "durability", False),
     ],
 )
 async def test_a_store_that_refuses_to_start(
@@ -161,6 +165,57 @@ async def test_a_store_that_refuses_to_start(
             await make_driver(durability=Durability.RELAXED)
     else:
         await make_driver(durability=Durability.RELAXED)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sync", "call", "reaches"),
+    [
+        ("fuse.sshfs", 0.5e-6, 80e-6, False),
+        ("fuse", 0.5e-6, 12e-6, False),
+        ("fuse.rclone", 12e-6, 17e-6, True),  # its process answers, whatever it does
+        ("fuseblk", 5e-6, 8e-6, True),
+        ("fuse.far", 20e-6, 50e-3, True),  # a process here that answers for a server that is far away
+        ("ext4", 0.5e-6, 12e-6, True),  # there is no process to reach
+    ],
+)
+def test_a_sync_that_linux_answers_for_the_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, sync: float, call: float, reaches: bool
+) -> None:
+    """fsync of a directory succeeds on most FUSE mounts, and nobody syncs anything (ENOSYS, once)."""
+    clock = itertools.accumulate(itertools.cycle((0.0, sync, call)))
+    monkeypatch.setattr(probe_trials, "mount_of", lambda _: mountinfo.Mount(kind, "", "", ""))
+    monkeypatch.setattr(probe_trials.time, "perf_counter", lambda: next(clock))
+    scratch = Scratch(str(tmp_path))
+    assert probe_trials.fsync_directory_reaches(scratch)[0] is reaches
+    monkeypatch.undo()
+    scratch.clear()
+
+
+def test_a_directory_sync_that_is_not_passed_on_is_said_and_not_refused(tmp_path: Path) -> None:
+    found = measure(tmp_path)
+    unsynced = probe.Check(Capability.FSYNC_DIRECTORY_REACHES, False, "Linux answers")
+    trials = tuple(one for one in found.trials if one.ability is not unsynced.ability)
+    changed = dataclasses.replace(found, trials=(*trials, unsynced))
+    assert Capability.FSYNC_DIRECTORY_REACHES.value in changed.line
+    assert refusal_reason(changed, Durability.FULL) is None
+
+
+def test_a_mount_that_is_known_not_to_sync(tmp_path: Path) -> None:
+    found = dataclasses.replace(measure(tmp_path), mount=mountinfo.Mount("fuse.rclone", "", "", ""))
+    refused = refusal_reason(found, Durability.FULL)
+    assert refused is not None
+    assert (refused.kind, "rclone" in str(refused)) == ("durability", True)
+    assert refusal_reason(found, Durability.RELAXED) is None
+
+
+async def test_a_store_whose_directories_are_gone_says_which(make_driver: MakeDriver, tmp_path: Path) -> None:
+    driver = await make_driver()
+    await driver.close()
+    for path in (driver._root / "data").iterdir():
+        path.rmdir()
+    (driver._root / "data").rmdir()
+    with pytest.raises(StoreFailed, match="keeps no empty directories"):
+        await make_driver()
 
 
 async def test_a_mount_without_sync_of_directories(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,10 +300,20 @@ def test_the_mount_of_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
     monkeypatch.setattr(mountinfo, "TABLE", table)
     found = mountinfo.mount_of(tmp_path)
-    assert found == mountinfo.Mount("nfs4", "server:/a b", str(tmp_path), "rw,noatime")
+    assert found == mountinfo.Mount("nfs4", "server:/a b", str(tmp_path), "rw,noatime", "rw,vers=4.1")
     assert found.driver == "efs"
-    assert [mountinfo.Mount(kind, "", "", "").driver for kind in ("xfs", "fuse.sshfs", "nfs")] == [
-        "local",
-        "fuse",
-        "efs",
-    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver"),
+    [
+        ("xfs", "local"),
+        ("fuse.sshfs", "fuse"),
+        ("fuseblk", "fuse"),
+        ("lustre", "fuse"),
+        ("ceph", "fuse"),
+        ("nfs", "efs"),
+    ],
+)
+def test_the_driver_for_a_kind_of_mount(kind: str, driver: str) -> None:
+    assert mountinfo.Mount(kind, "", "", "").driver == driver
