@@ -22,7 +22,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scripts.generated_pages import put_table
-from sluice_s3.loadtests.mounts.programs import PROGRAMS
+from sluice_s3.loadtests.file_systems import PROGRAMS
 from tests.support.environment import SIZE
 from tests.support.places import PLACES
 
@@ -40,7 +40,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 """Arguments of pytest; s3-tests has a runner of its own."""
 PART = ("objects", "multipart", "copy", "listing", "races", "reclaim", "rewriting", "versioning")
-"""Functional tests that write, read and remove bytes: those for file systems of other projects, of which there are many."""
+"""Functional tests that write, read and remove bytes: those for file systems of other projects, which are many."""
 IN_PART = f"those of {', '.join(PART[:-1])} and {PART[-1]}"
 NO_POWER = "the process that serves the mount is killed in place of the power, and mounts again"
 NOT_ON: dict[str, dict[str, str]] = {

@@ -46,8 +46,9 @@ def bench_command(
     store: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=PATH[:DRIVER] of a disk or mount; or the name of a mount to make: local, fuse, bindfs, zdbfs, "
-            "nfs, efs-004 and the other profiles, also as NAME=PROFILE. Repeat. Default: local and fuse."
+            help="NAME=PATH[:DRIVER] of a disk or mount; or the name of a mount to make: local, fuse, zdbfs, nfs, "
+            "efs-004 and the other profiles, gocryptfs, sshfs and other installed file systems, also as NAME=PROFILE. "
+            "Repeat. Default: local and fuse."
         ),
     ] = None,
     endpoint: Annotated[
@@ -192,6 +193,22 @@ def scenarios_command(as_json: JsonOption = False) -> None:
             print(json.dumps({**fields, "seconds": chosen.seconds, "bytes": chosen.bytes, "file": str(one.file)}))
         else:
             print(f"{one.name}: {one.about}\n    {one.file}")
+
+
+@bench.command("doctor")
+def doctor_command(
+    recipe: Annotated[str, typer.Argument(help="Of docs/load-testing: efs, ebs, nfs, juicefs and others.")],
+    path: Annotated[Path | None, typer.Option(help="Where it is mounted; nothing there is touched.")] = None,
+    server: Annotated[str, typer.Option(help="HOST or HOST:PORT of its server, to see whether it answers.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Check what a recipe for a real mount needs on this machine, and the options of the mount.
+
+    Exit codes: 0 nothing is missing, 1 the mount does not answer, 2 there is no such recipe, 8 something is missing.
+    """
+    from sluice_s3.app.cli.doctor import examine_recipe
+
+    raise typer.Exit(examine_recipe(recipe, path, server, as_json))
 
 
 def _need(module: str) -> None:

@@ -6,7 +6,6 @@ import ctypes.util
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sluice_s3.loadtests.compare.plan import PlanError
-from sluice_s3.loadtests.mounts.fuse_server import MountFailed, is_mounted
+from sluice_s3.loadtests.file_systems import PROGRAMS, mounted_by
 from sluice_s3.loadtests.mounts.mount import mounted
 from sluice_s3.loadtests.mounts.profiles import PROFILES
 from sluice_s3.loadtests.mounts.quirks import PERSONALITIES
@@ -24,15 +23,14 @@ from sluice_s3.storage_drivers.mountinfo import mount_of
 
 DRIVERS = ("local", "efs", "fuse")
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,31}")
-MOUNT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Store:
     """A store in the directory `path`, or in a temporary one if `path` is empty.
 
-    A temporary one lies under the mount that `kind` names: `local` (none), `bindfs`, or one of `loadtests.mounts` with
-    this profile and personality.
+    A temporary one lies under the mount that `kind` names: `local` (none), one of another project's file systems, or
+    `mount`: one of `loadtests.mounts` with this profile and personality.
     """
 
     name: str
@@ -55,7 +53,7 @@ class ProvisionedStore:
 def parse_store(text: str) -> Store:
     """Parse `NAME=PATH`, `NAME=PATH:DRIVER`, `NAME=PROFILE` or `PROFILE`.
 
-    Also parses `local`, `fuse`, `bindfs` and personalities. Raises PlanError.
+    Also parses `local`, `fuse`, personalities, and names of other projects' file systems. Raises PlanError.
     """
     name, equals, rest = text.partition("=")
     if not equals:
@@ -76,10 +74,10 @@ def parse_store(text: str) -> Store:
 def _parse_kind(name: str, kind: str) -> Store:
     if kind == "local":
         return Store(name, "local", driver="local")
-    if kind == "bindfs":
-        if shutil.which("bindfs") is None:
-            raise PlanError(f"store {name}: there is no bindfs here")
-        return Store(name, "bindfs", driver="fuse")
+    if kind in PROGRAMS:
+        if missing := PROGRAMS[kind].missing():
+            raise PlanError(f"store {name}: {missing}")
+        return Store(name, kind, driver="fuse")
     if kind == "fuse":
         return Store(name, "mount", driver="fuse")
     if kind in PROFILES:
@@ -87,7 +85,7 @@ def _parse_kind(name: str, kind: str) -> Store:
         return Store(name, "mount", driver="efs" if nfs else "fuse", profile=kind)
     if kind in PERSONALITIES:
         return Store(name, "mount", driver="efs" if kind == "nfs" else "fuse", personality=kind)
-    known = ", ".join(("local", "fuse", "bindfs", *PROFILES, *PERSONALITIES))
+    known = ", ".join(("local", "fuse", *PROFILES, *PERSONALITIES, *PROGRAMS))
     raise PlanError(f"{kind!r} is neither a path (with a / in it) nor one of {known}")
 
 
@@ -112,40 +110,20 @@ def provision(store: Store, parent: Path) -> Iterator[ProvisionedStore]:
         return
     work = Path(tempfile.mkdtemp(prefix=f"sluice-bench-{store.name}-", dir=parent))
     try:
+        if store.kind in PROGRAMS:
+            with mounted_by(PROGRAMS[store.kind], work) as mount:
+                yield ProvisionedStore(mount.path, store.driver, mount.pid)
+            return
         backing, where = work / "backing", work / "mount"
         backing.mkdir()
         where.mkdir()
         if store.kind == "local":
             yield ProvisionedStore(backing, "local")
-        elif store.kind == "bindfs":
-            with _bindfs(backing, where) as pid:
-                yield ProvisionedStore(where, store.driver, pid)
         else:
-            with mounted(backing, where, profile=store.profile, personality=store.personality) as mount:
-                yield ProvisionedStore(where, store.driver, mount.pid)
+            with mounted(backing, where, profile=store.profile, personality=store.personality) as costly:
+                yield ProvisionedStore(where, store.driver, costly.pid)
     finally:
         _remove(work)
-
-
-@contextmanager
-def _bindfs(backing: Path, where: Path) -> Iterator[int]:
-    process = subprocess.Popen(["bindfs", "-f", str(backing), str(where)], start_new_session=True)
-    try:
-        deadline = time.monotonic() + MOUNT_SECONDS
-        while not is_mounted(where):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise MountFailed("bindfs did not mount")
-            time.sleep(0.01)
-        yield process.pid
-    finally:
-        subprocess.run(
-            ["fusermount3" if shutil.which("fusermount3") else "fusermount", "-u", "-z", str(where)], check=False
-        )
-        try:
-            process.wait(MOUNT_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _remove(directory: Path) -> None:

@@ -25,8 +25,8 @@ INSTALLED = os.environ.get("SLUICE_TEST_COMMAND")
 """An installed `sluice` that is tested instead of the checkout."""
 COMMAND = (INSTALLED,) if INSTALLED else (sys.executable, "-m", "sluice_s3.app.cli")
 READY = re.compile(r"sluice: ready on (https?://\S+)")
-START_SECONDS = 120.0
-"""Of a busy machine, on a mount where a directory takes 10 ms."""
+START_SECONDS = 300.0
+"""Of a busy machine, on a mount where a directory takes a request to S3."""
 
 _making_clients = threading.Lock()
 

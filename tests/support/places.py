@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from sluice_s3.loadtests.file_systems import PROGRAMS, mounted_by
 from sluice_s3.loadtests.mounts import PROFILES, Mount, mounted
-from sluice_s3.loadtests.mounts.programs import PROGRAMS, mounted_by
 from sluice_s3.storage_drivers.mountinfo import mount_of
 from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal
 from tests.support import postgres
@@ -120,11 +119,12 @@ def _program(name: str) -> Callable[[Path], AbstractContextManager[Place]]:
     def made(directory: Path) -> Iterator[Place]:
         if missing := PROGRAMS[name].missing():
             pytest.skip(missing)
-        with tempfile.TemporaryDirectory(prefix=f"sluice-{name}-", dir=directory) as work:
-            with mounted_by(PROGRAMS[name], Path(work)) as mount:
-                relaxed = {"durability": "relaxed"} if sync_refusal(mount_of(mount.path)) else {}
-                store = {"driver": "fuse", "path": str(mount.path / "store"), **relaxed}
-                yield Place(store, cut=mount.kill, restore=mount.restart)
+        work = directory / name
+        work.mkdir()
+        with mounted_by(PROGRAMS[name], work) as mount:
+            relaxed = {"durability": "relaxed"} if sync_refusal(mount_of(mount.path)) else {}
+            store = {"driver": "fuse", "path": str(mount.path / "store"), **relaxed}
+            yield Place(store, cut=mount.kill, restore=mount.restart)
 
     return made
 

@@ -19,6 +19,7 @@ from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.errors import StoreFailed, StoreUnfit
 from sluice_s3.storage_drivers.probing import probe
 from sluice_s3.storage_drivers.probing import trials as probe_trials
+from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal
 from sluice_s3.storage_drivers.probing.probe import Progress, measure, measure_store, refusal_reason, run_with_timeout
 from sluice_s3.storage_drivers.probing.scratch import Scratch
 from sluice_s3.storage_drivers.probing.trials import AT_START, Capability
@@ -208,12 +209,31 @@ def test_a_mount_that_is_known_not_to_sync(tmp_path: Path) -> None:
     assert refusal_reason(found, Durability.RELAXED) is None
 
 
-async def test_a_store_whose_directories_are_gone_says_which(make_driver: MakeDriver, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "refused"),
+    [
+        ('{"Chunk": {"Writeback": true}}', True),
+        ('{"Chunk": {"Writeback": false}}', False),
+        ('{"Chunk": []}', False),
+        ("no JSON", False),
+        (None, False),
+    ],
+)
+def test_juicefs_is_believed_unless_it_says_that_it_writes_back(
+    tmp_path: Path, config: str | None, refused: bool
+) -> None:
+    if config is not None:
+        (tmp_path / ".config").write_text(config)
+    assert bool(sync_refusal(mountinfo.Mount("fuse.juicefs", "", str(tmp_path), ""))) is refused
+    assert not sync_refusal(mountinfo.Mount("fuse.other", "", str(tmp_path), ""))
+
+
+async def test_a_store_whose_directories_are_gone_says_which(make_driver: MakeDriver, root: Path) -> None:
     driver = await make_driver()
     await driver.close()
-    for path in (driver._root / "data").iterdir():
+    for path in (root / "data").iterdir():
         path.rmdir()
-    (driver._root / "data").rmdir()
+    (root / "data").rmdir()
     with pytest.raises(StoreFailed, match="keeps no empty directories"):
         await make_driver()
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from sluice_s3.loadtests.clients.http import Endpoint
 from sluice_s3.loadtests.clients.s3 import S3Client
 from sluice_s3.loadtests.common.targets import SLUICE, Keys, Running, Target, free_port
+from sluice_s3.loadtests.file_systems.program import SYSTEM_PATHS, Place
 from sluice_s3.loadtests.mounts.fuse_server import MountFailed
-from sluice_s3.loadtests.mounts.programs.program import SYSTEM_PATHS, Place
 
 IMAGE_BYTES = 16 << 30
 """Of a sparse file: what is not written takes no space."""

@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sluice_s3.loadtests.file_systems.program import SYSTEM_PATHS, Place, Program
 from sluice_s3.loadtests.mounts.fuse_server import MountFailed, is_mounted, unmount
-from sluice_s3.loadtests.mounts.programs.program import SYSTEM_PATHS, Place, Program
 
 READY_SECONDS = 240.0
 """Some derive a key from a password first."""
@@ -122,7 +122,6 @@ def _answers(path: Path) -> bool:
     return True
 
 
-def _ending_with_us(command: object) -> list[str]:
+def _ending_with_us(command: Sequence[str]) -> list[str]:
     """Return a command whose process ends when ours does, however that happens (util-linux has `setpriv`)."""
-    words = [str(word) for word in command]  # type: ignore[attr-defined]
-    return ["setpriv", "--pdeathsig", "KILL", *words] if shutil.which("setpriv") else words
+    return [*(("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()), *command]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice_s3.loadtests.mounts.programs.behind import (
+from sluice_s3.loadtests.file_systems.behind import (
     BUCKET,
     connection,
     device,
@@ -13,7 +13,7 @@ from sluice_s3.loadtests.mounts.programs.behind import (
     run,
     ssh_server,
 )
-from sluice_s3.loadtests.mounts.programs.program import Place, Program, Served
+from sluice_s3.loadtests.file_systems.program import Place, Program, Served
 
 QUIET_CRYFS = {"CRYFS_FRONTEND": "noninteractive", "CRYFS_NO_UPDATE_CHECK": "true"}
 """It asks nothing, and looks for no newer version."""
