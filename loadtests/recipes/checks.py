@@ -15,7 +15,8 @@ from typing import NamedTuple
 from sluice_s3.loadtests.recipes.known import Option, Recipe
 from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.mountinfo import Mount, mount_of
-from sluice_s3.storage_drivers.probing.probe import Progress, measure, refusal_reason
+from sluice_s3.storage_drivers.probing.probe import measure, refusal_reason
+from sluice_s3.storage_drivers.probing.scratch import Progress
 
 FILESYSTEMS = Path("/proc/filesystems")
 SBIN = ("/usr/sbin", "/sbin")
