@@ -35,7 +35,7 @@ logger = logging.getLogger("sluice.jobs")
 SETTINGS_CHECK_SECONDS = 60.0
 """Seconds after which accounts, keys and buckets are compared although the epoch did not change."""
 RETAINED_MS = 90_000
-"""Minimum milliseconds that tombstones stay in the index, to contradict recovery headers without a journal record."""
+"""Minimum milliseconds by both clocks that tombstones stay in the index, to contradict recovery headers without a journal record."""
 MIN_SNAPSHOT_ROWS = 50_000
 MAX_JOURNALS = 64
 JOURNAL_BYTES = 256 << 20
@@ -88,7 +88,8 @@ class JournalWriter:
         self._settings = 0
         self._settings_seen = 0.0
         self._keyring = 0
-        self._watermark_moves: deque[tuple[int, int]] = deque()
+        self._watermark_moves: deque[tuple[int, int, int]] = deque()
+        """Milliseconds since the epoch, those of the monotonic clock, and the new watermark."""
         self._full = False
         self._snapshot_requested = False
         self._rows_to_check = MIN_SNAPSHOT_ROWS
@@ -241,15 +242,22 @@ class JournalWriter:
         crash_point("decisions.announced")
         current = await self._write(current, records, rows)
         crash_point("decisions.written")
-        now = self._now()
+        now, elapsed = self._now(), time.monotonic_ns() // 1_000_000
         tombstones_until = 0
-        while self._watermark_moves and self._watermark_moves[0][0] <= now - self._retained:
-            tombstones_until = self._watermark_moves.popleft()[1]
+        while self._watermark_moves and self._is_past(self._watermark_moves[0], now, elapsed):
+            tombstones_until = self._watermark_moves.popleft()[2]
         await _finish(self._store.index.advance_watermark(current, until, tombstones_until))
         crash_point("decisions.moved")
-        self._watermark_moves.append((now, until))
+        self._watermark_moves.append((now, elapsed, until))
         self._watermark = until
         self._current = self._journals[current.id] = current
+
+    def _is_past(self, move: tuple[int, int, int], now: int, elapsed: int) -> bool:
+        """Tell whether tombstones of a move were retained by both clocks.
+
+        Recovery headers have times of the wall clock, which may have jumped ahead since, and back afterwards.
+        """
+        return move[0] <= now - self._retained and move[1] <= elapsed - self._retained
 
     async def _write(self, journal: Journal, records: list[JournalRecord], rows: int) -> Journal:
         with translate_driver_errors():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,27 @@ async def test_what_was_deleted_stays_deleted_when_the_index_is_lost_twice(setti
             for _ in range(5):
                 journal_writer.request_snapshot()
                 await journal_writer.run_once()
+
+
+async def test_what_was_deleted_stays_deleted_when_a_clock_was_ahead_for_a_while(settings: Settings) -> None:
+    """Found by the lab: its tombstone was gone as too old, and its claim was new again when the clock was right."""
+    shift = 0
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
+        journal_writer = JournalWriter(store, lambda: time.time_ns() // 1_000_000 + shift)
+        await put(store, bucket, "deleted", b"deleted")
+        await objects.delete(store, bucket.id, "deleted", None, None, {})
+        await journal_writer.run_once()
+        for shift in (600_000, 600_000, 0):  # noqa: B007 - read by the writer
+            await put(store, bucket, "other", b"other")
+            await journal_writer.run_once()
+        journal_writer.request_snapshot()  # which tells of what the index still has
+        await journal_writer.run_once()
+        await journal_writer.run_once()
+    lose_index(settings)
+    report, _ = rebuilt(settings)
+    assert report.restored_claims == 0
+    assert report.counts["versions"] == 1
 
 
 async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
