@@ -23,7 +23,6 @@ PAUSE_SECONDS = 0.1
 """After an operation without an answer."""
 ENCRYPTED = {"x-amz-server-side-encryption": "AES256"}
 PAGE = 40
-SOURCE = f"{PLAIN}/sources"
 
 
 class Client:
@@ -89,8 +88,8 @@ class Client:
         return self._caller.put(step.gateway, key, self._body(step.size), self._condition(step, key), headers)
 
     def _copy(self, step: Step, key: str) -> Operation:
-        source = f"{SOURCE}/{int(step.pick * plan.SOURCES)}"
-        return self._caller.copy(step.gateway, key, source, self._ledger.sources[source], self._condition(step, key))
+        source, etag = list(self._ledger.sources.items())[int(step.pick * plan.SOURCES)]
+        return self._caller.copy(step.gateway, key, source, etag, self._condition(step, key))
 
     def _multipart(self, step: Step, key: str) -> Operation | None:
         body = self._body(step.size)

@@ -9,8 +9,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-PLAIN, VERSIONED, LOCKED, AGING = "plain", "versioned", "locked", "aging"
-"""Buckets: without versions, with them, with object lock, and with lifecycle rules."""
+PLAIN, VERSIONED, LOCKED, AGING, FILES = "plain", "versioned", "locked", "aging", "files"
+"""Buckets: without versions, with them, with object lock, with lifecycle rules, and of plain files."""
 KEYS = 5
 """Keys of a bucket that are in use at one time."""
 LENGTH = 60
@@ -26,6 +26,7 @@ LOADS: dict[str, tuple[str, ...]] = {
     VERSIONED: ("get", "put", "delete", "copy", "multipart", "remove", "encrypted", "list"),
     LOCKED: ("lock", "get", "delete", "remove"),
     AGING: ("due", "stay", "look"),
+    FILES: ("get", "head", "put", "delete", "copy", "multipart", "list"),
 }
 """What is done in each bucket. Any of put, delete, copy and multipart may have a condition."""
 WEIGHTS = {"get": 6, "head": 2, "put": 6, "delete": 2, "copy": 2, "multipart": 2, "rename": 1, "encrypted": 1}
@@ -76,7 +77,7 @@ def episode(seed: int, setup: str, fault: str, buckets: Sequence[str], before: i
     name = f"{seed}/{setup}/{fault}"
     rng = random.Random(name)
     favourite = rng.choice(buckets)
-    usual = {PLAIN: 12, VERSIONED: 6, LOCKED: 1, AGING: 2}
+    usual = {PLAIN: 12, VERSIONED: 6, LOCKED: 1, AGING: 2, FILES: 1}
     mix = tuple((bucket, usual[bucket] * (3 if bucket == favourite else 1)) for bucket in buckets)
     return Episode(
         name,

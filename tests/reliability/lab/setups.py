@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from sluice_s3.loadtests.mounts import Mount, mounted
 from tests.reliability.crash.power import Disk
-from tests.reliability.lab.plan import AGING, LOCKED, PLAIN, VERSIONED
+from tests.reliability.lab.plan import AGING, FILES, LOCKED, PLAIN, VERSIONED
 from tests.reliability.lab.proxy import Proxy
 from tests.support import postgres
 from tests.support.gateway import Gateway, client
@@ -65,7 +65,7 @@ class Setup:
     @property
     def buckets(self) -> tuple[str, ...]:
         """The buckets that it can have."""
-        return (PLAIN,) if self.store == "tree" else (PLAIN, VERSIONED, LOCKED, AGING)
+        return (FILES,) if self.store == "tree" else (PLAIN, VERSIONED, LOCKED, AGING)
 
 
 SETUPS = {

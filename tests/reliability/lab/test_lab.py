@@ -60,7 +60,7 @@ def _vanish(scene: Scene) -> Iterator[None]:
     with closing(sqlite3.connect(scene.site.index / "sluice.db")) as index, index:
         index.execute(
             "DELETE FROM versions WHERE rowid IN (SELECT v.rowid FROM versions v JOIN buckets b ON b.id = v.bucket_id"
-            " WHERE b.name = 'plain' AND v.key LIKE 'vanish/%' LIMIT 1)"
+            " WHERE b.name = 'files' AND v.key LIKE 'vanish/%' LIMIT 1)"
         )
     scene.clients.resume()
     yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from tests.reliability.lab.faults import FAULTS
-from tests.reliability.lab.plan import CLIENTS, LOADS, Step, episode, episodes, steps
+from tests.reliability.lab.plan import CLIENTS, FILES, LOADS, Step, episode, episodes, steps
 from tests.reliability.lab.setups import SETUPS
 from tests.reliability.lab.trial import faults_of
 
@@ -34,6 +34,7 @@ def test_an_episode_is_the_same_alone_and_among_others() -> None:
 
 def test_every_load_is_there() -> None:
     made = [step for client in range(CLIENTS) for step in begun(3, client)]
+    made += islice(steps(episode(3, "sqlite-tree", "kill-all", (FILES,), 100, 2.0), 0, 3), 500)
     assert {(step.bucket, step.kind) for step in made} == {(bucket, kind) for bucket in LOADS for kind in LOADS[bucket]}
     assert {step.condition for step in made} == {"", "none", "mine"}
     assert {step.gateway for step in made} == {0, 1, 2}

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.reliability.lab import plan
 from tests.reliability.lab.calls import Caller, Wire
 from tests.reliability.lab.checkers.histories import ObjectChange
-from tests.reliability.lab.clients import SOURCE, Crowd
+from tests.reliability.lab.clients import Crowd
 from tests.reliability.lab.faults import FAULTS, Scene
 from tests.reliability.lab.ledger import Finding, Ledger
 from tests.reliability.lab.plan import Episode
@@ -122,9 +122,10 @@ def _make_sources(site: Site) -> Ledger:
     caller = Caller(Wire(site.endpoints), ledger.bodies, "maker")
     for number in range(plan.SOURCES):
         size = plan.LARGE if not number else 900 * number
-        made = caller.put(0, f"{SOURCE}/{number}", f"source {number} ".encode().ljust(size, b"."))
+        key = f"{site.setup.buckets[0]}/sources/{number}"
+        made = caller.put(0, key, f"source {number} ".encode().ljust(size, b"."))
         assert made.told is ObjectChange.DONE, "a new gateway takes objects"
-        ledger.sources[f"{SOURCE}/{number}"] = made.value
+        ledger.sources[key] = made.value
     caller.wire.close()
     return ledger
 
