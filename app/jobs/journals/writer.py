@@ -35,7 +35,10 @@ logger = logging.getLogger("sluice.jobs")
 SETTINGS_CHECK_SECONDS = 60.0
 """Seconds after which accounts, keys and buckets are compared although the epoch did not change."""
 RETAINED_MS = 90_000
-"""Minimum milliseconds by both clocks that tombstones stay in the index, to contradict recovery headers without a journal record."""
+"""Minimum milliseconds by both clocks that tombstones stay in the index.
+
+They contradict recovery headers without a journal record.
+"""
 MIN_SNAPSHOT_ROWS = 50_000
 MAX_JOURNALS = 64
 JOURNAL_BYTES = 256 << 20

@@ -100,7 +100,10 @@ class Proxy:
         both = {writer, back_writer}
         self._open |= both
         try:
-            await asyncio.gather(self._pass(reader, back_writer, WAY_THERE), self._pass(back_reader, writer, WAY_BACK))
+            with contextlib.suppress(asyncio.CancelledError):  # at the end: asyncio reports it with a traceback else
+                await asyncio.gather(
+                    self._pass(reader, back_writer, WAY_THERE), self._pass(back_reader, writer, WAY_BACK)
+                )
         finally:
             self._open -= both
             for one in both:
