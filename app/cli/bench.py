@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
 from dataclasses import asdict
 from importlib import import_module
@@ -38,6 +39,7 @@ bench = typer.Typer(invoke_without_command=True, help="Compare stores and endpoi
 PARTIAL = 3
 STORES = ("local", "fuse")
 REPEATS = 5
+MINUTES = 5.0
 
 
 @bench.callback()
@@ -67,7 +69,10 @@ def bench_command(
     duration: Annotated[float | None, typer.Option(min=0.1, help="Seconds of scenarios that have a duration.")] = None,
     sizes: Annotated[str | None, typer.Option(help="As 100KB,1MB: of scenarios with several sizes.")] = None,
     setting: Annotated[list[str] | None, typer.Option("--set", help="SCENARIO.OPTION=VALUE. Repeat.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Of everything; three at least tell what is noise.")] = REPEATS,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of everything, instead of --minutes; with it, so many at most. Three tell noise."),
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help="Of the generator.")] = 1,
     workers: Annotated[int, typer.Option(min=1, help="Of the gateway.")] = 1,
     durability: Annotated[str, typer.Option(help="Of the gateway: full or relaxed.")] = "full",
@@ -77,7 +82,18 @@ def bench_command(
     resume: Annotated[Path | None, typer.Option(help="Go on with this run; other options are those it had.")] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.1, max=10_000, help="Divide so many over repeats and durations, instead of --repeats."),
+        typer.Option(
+            min=0.1,
+            max=10_000,
+            help="Take so many at most, until each use is known well enough. Default: 5, without --repeats and --full. "
+            "With --resume: so many more.",
+        ),
+    ] = None,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Empty the page cache again and again, so that reads come from the device.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the random order of targets. Default: another for each run.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the run would do.")] = False,
     json_lines: Annotated[
@@ -98,8 +114,10 @@ def bench_command(
         return
     _need("locust")
     _need("jinja2")
+    from sluice_s3.loadtests.common.procfs import age_seconds
     from sluice_s3.loadtests.common.targets import Keys
     from sluice_s3.loadtests.compare import run as running
+    from sluice_s3.loadtests.compare.pace import measured_slowness
     from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
     from sluice_s3.loadtests.compare.progress import Bar, JsonLines
     from sluice_s3.loadtests.compare.time_budget import divide
@@ -108,9 +126,11 @@ def bench_command(
     keys = Keys(os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", ""), _region())
     bar = JsonLines() if json_lines else Bar()
     options = _report_options(title, note, published, cost)
+    began = time.monotonic() - age_seconds()
+    interim = import_module("sluice_s3.loadtests.report.interim").Interim
     try:
         if resume is not None:
-            found = running.resume(resume, keys, bar)
+            found = running.resume(resume, keys, bar, interim, began, minutes)
         else:
             if durability not in ("full", "relaxed"):
                 raise PlanError(f"durability {durability!r} is neither full nor relaxed")
@@ -120,18 +140,22 @@ def bench_command(
                 scenario or (), full=full, users=users, duration=duration, sizes=sizes, settings=setting or ()
             )
             stores, endpoints = tuple(store or (() if endpoint else _usual())), tuple(endpoint or ())
+            if minutes is None and repeats is None and not full:
+                minutes = MINUTES
+            planned = repeats or REPEATS
             if minutes is not None:
                 count = len(stores) * (1 + direct + direct_unsynced) + len(endpoints)
-                division = divide(minutes, chosen, count)
-                repeats, chosen = division.repeats, dict(division.scenarios)
+                division = divide(minutes, chosen, count, measured_slowness())
+                planned, chosen = min(division.repeats, repeats or division.repeats), dict(division.scenarios)
             plan = Plan(
-                repeats, chosen, processes, durability, workers, stores, endpoints, direct, direct_unsynced,
-                str(directory or ""), keys.region, full, minutes or 0.0,
+                planned, chosen, processes, durability, workers, stores, endpoints, direct, direct_unsynced,
+                str(directory or ""), keys.region, full, minutes or 0.0, repeats or 0,
+                secrets.randbits(31) if seed is None else seed, cold,
             )  # fmt: skip
             if dry_run:
                 _print_preview(plan, json_lines)
                 return
-            found = running.start_run(results / _name(name), plan, keys, bar)
+            found = running.start_run(results / _name(name), plan, keys, bar, interim, began)
         check_prices(options, [one.name for one in found.targets])
     except PlanError as error:
         fail(str(error), 2)
@@ -166,7 +190,10 @@ def compare_command(
     run_b: Annotated[Path, typer.Argument(help="Another one.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two runs target by target, and print which differences exceed the noise."""
+    """Compare two runs target by target, and print which differences exceed the noise.
+
+    It also writes a page, compared-with-RUN_A.html, into RUN_B.
+    """
     from sluice_s3.loadtests.compare.plan import PlanError
 
     try:
@@ -179,6 +206,41 @@ def compare_command(
         )
         return
     import_module("sluice_s3.loadtests.report.console").show(found)
+    _need("jinja2")
+    try:
+        print(import_module("sluice_s3.loadtests.report.comparison_page").write_comparison(found, run_b))
+    except OSError as error:
+        fail(f"the page cannot be written: {error}")
+
+
+@bench.command("history")
+def history_command(
+    results: Annotated[Path, typer.Argument(help="The directory of runs.")] = Path("results"),
+    trend: Annotated[
+        bool, typer.Option("--trend", help="Also write trend.html there, of the runs like the newest one.")
+    ] = False,
+    like: Annotated[str, typer.Option(help="With --trend: of the runs like this one.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """List the runs below a directory, the newest first: when, targets, verdict.
+
+    A trend is over runs with the same targets and scenarios, with the same options of these.
+    """
+    from sluice_s3.loadtests.compare.plan import PlanError
+
+    try:
+        if like and not trend:
+            raise PlanError("--like needs --trend")
+        runs = import_module("sluice_s3.loadtests.report.history").runs_of(results)
+        if as_json:
+            print(json.dumps([one.as_json() for one in runs]))
+        else:
+            import_module("sluice_s3.loadtests.report.console").show_runs(runs)
+        if trend:
+            _need("jinja2")
+            typer.echo(import_module("sluice_s3.loadtests.report.trend").write_trend(results, like), err=as_json)
+    except (PlanError, OSError) as error:
+        fail(str(error), 2)
 
 
 @bench.command("scenarios")
@@ -250,10 +312,12 @@ def _report_options(title: str, note: str, published: bool, cost: list[str] | No
 
 
 def _play(run: Run, bar: Bar | JsonLines, options: ReportOptions) -> None:
-    from sluice_s3.loadtests.compare.time_budget import LEAST_REPEATS
+    from sluice_s3.loadtests.compare.preview import look_around
 
-    seconds = run.seconds_left()
-    with bar.of(seconds, run.plan.minutes * 60, seconds * min(1.0, LEAST_REPEATS / run.plan.repeats)):
+    run.meta["warnings"] = look_around(run.plan)
+    for warning in run.meta["warnings"]:
+        bar.print_line(f"note: {warning}")
+    with bar.of(run.seconds_left(), max(0.0, run.deadline.left()) if run.deadline.seconds else 0.0):
         run.go()
     written = import_module("sluice_s3.loadtests.report").write_report(run.directory, options)
     if hasattr(bar, "show_verdict"):
@@ -261,6 +325,8 @@ def _play(run: Run, bar: Bar | JsonLines, options: ReportOptions) -> None:
         bar.show_verdict(run.meta["state"], run.plan.repeats, verdict["headline"])
     else:
         print(written)
+        if run.deadline.seconds:
+            print(f"the whole command took {run.deadline.took():.0f} s of {run.deadline.seconds:.0f} s")
         print(f"{run.meta['state']}: {run.directory}")
     if run.meta["state"] != "complete":
         raise typer.Exit(PARTIAL)

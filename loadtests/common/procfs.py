@@ -65,6 +65,11 @@ def _clock(pid: int) -> float:
         return 0.0
 
 
+def age_seconds() -> float:
+    """Return the seconds since this process began."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(_stat(os.getpid())[19]) * TICK
+
+
 def reset_peak(root: int) -> None:
     """Reset the peak of resident memory, where the kernel allows it."""
     for pid in tree(root):

@@ -1,4 +1,4 @@
-"""Figures of the requests of the last moment, while a cell runs."""
+"""What is shown while a run goes on: its steps, and figures of the requests of the last moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from sluice_s3.loadtests.compare.trial import TrialResult
 from sluice_s3.loadtests.request_log import COLUMNS
 
 MOST_BYTES = 256 * 1024
@@ -24,6 +26,28 @@ class LiveFigures:
     bytes: float
     p50: float | None
     p99: float | None
+
+
+class Progress(Protocol):
+    """Shows the progress of a run. `live`: whether it wants the figures of each second."""
+
+    live: bool
+
+    def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
+        """Show that a step began, perhaps of a cell: target, scenario, repeat."""
+        ...
+
+    def show_live(self, figures: LiveFigures) -> None:
+        """Show the requests of the last second."""
+        ...
+
+    def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
+        """Show that a cell ended."""
+        ...
+
+    def print_line(self, message: str) -> None:
+        """Print one line."""
+        ...
 
 
 class RowsTail:

@@ -156,6 +156,12 @@ class Plan:
     full: bool = False
     minutes: float = 0.0
     """Minutes that the run may take in all; 0: as long as its repeats take."""
+    most_repeats: int = 0
+    """With minutes: no more repeats than these; 0: as many as there can be."""
+    seed: int = 0
+    """Of the random order of targets."""
+    cold: bool = False
+    """Whether the page cache is emptied while it runs."""
     note: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:

@@ -41,9 +41,10 @@ class Bar:
         self._task: TaskID | None = None
 
     @contextmanager
-    def of(self, seconds: float, limit: float = 0.0, least: float = 0.0) -> Iterator[None]:
-        """Show a bar until the end of the block, for an estimated `seconds`."""
-        self.print_line(f"about {max(1, round(seconds / 60))} min")
+    def of(self, seconds: float, limit: float = 0.0) -> Iterator[None]:
+        """Show a bar until the end of the block, for an estimated `seconds`, `limit` at most."""
+        most = f", {limit / 60:.0f} min at most" if limit else ""
+        self.print_line(f"about {max(1, round(seconds / 60))} min{most}")
         with self._progress:
             self._task = self._progress.add_task("", total=max(seconds, 1.0))
             yield
@@ -82,20 +83,20 @@ class JsonLines:
         self._began = time.monotonic()
         self._total = self._done = 0.0
         self._since = self._began
-        self._limit = self._least = math.inf
+        self._limit = math.inf
         self._cell: tuple[str, str, int] | None = None
 
     @contextmanager
-    def of(self, seconds: float, limit: float = 0.0, least: float = 0.0) -> Iterator[None]:
+    def of(self, seconds: float, limit: float = 0.0) -> Iterator[None]:
         """Count down from an estimate of `seconds`, until the end of the block.
 
-        With a `limit` the run ends after so many seconds, or when what was estimated to take `least` seconds is done.
+        With a `limit` the run ends after so many seconds, or before, when it knows enough.
         """
         self._began = self._since = time.monotonic()
-        self._total, self._limit, self._least = seconds, limit or math.inf, least
+        self._total, self._limit = seconds, limit or math.inf
         self._write("begin", seconds=seconds)
         yield
-        self._total = self._least = self._done
+        self._total, self._limit = self._done, 0.0
         self._write("measured")
 
     def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
@@ -136,8 +137,11 @@ class JsonLines:
         """Return the seconds left: the estimate, corrected by the pace so far."""
         pace = (self._since - self._began + PRIOR_SECONDS) / (self._done + PRIOR_SECONDS)
         now = time.monotonic()
-        left, least = ((seconds - self._done) * pace - (now - self._since) for seconds in (self._total, self._least))
-        return max(0.0, min(left, max(least, self._limit - (now - self._began))))
+        left = (self._total - self._done) * pace - (now - self._since)
+        until_limit = self._limit - (now - self._began)
+        if left <= 0 and math.isfinite(self._limit):  # it measures longer than estimated: nobody knows how long
+            left = until_limit
+        return max(0.0, min(left, until_limit))
 
     def _write(self, event: str, **fields: Any) -> None:
         try:

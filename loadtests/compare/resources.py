@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice_s3.loadtests.common import procfs
+from sluice_s3.loadtests.compare.devices import sectors_of
 
 COLUMNS = (
     *("time", "target", "scenario", "repeat", "who", "interval_s", "cpu", "rss_bytes", "read_bytes"),
     *("written_bytes", "processes"),
 )
-SECTOR = 512
-"""The sector size of /proc/diskstats, whatever the device's own is."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -54,17 +53,9 @@ def sample_processes(root: int) -> ResourceSample | None:
 
 
 def sample_device(number: int) -> ResourceSample | None:
-    """Sample the block device with this st_dev.
-
-    Returns None if there is none (a network or FUSE mount).
-    """
-    wanted = (str(os.major(number)), str(os.minor(number)))
-    with suppress(OSError):
-        for line in Path("/proc/diskstats").read_text().splitlines():
-            fields = line.split()
-            if (fields[0], fields[1]) == wanted:
-                return ResourceSample(None, None, int(fields[5]) * SECTOR, int(fields[9]) * SECTOR)
-    return None
+    """Sample the block device with this number. Returns None if there is none (a network or FUSE mount)."""
+    moved = sectors_of(number)
+    return None if moved is None else ResourceSample(None, None, *moved)
 
 
 class Sampler:

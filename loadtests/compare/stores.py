@@ -43,11 +43,15 @@ class Store:
 
 @dataclass(frozen=True)
 class ProvisionedStore:
-    """A store that is ready. `pid` is the process that serves its mount, or 0."""
+    """A store that is ready. `pid` is the process that serves its mount, or 0.
+
+    `backing` is the directory below a temporary mount.
+    """
 
     path: Path
     driver: str
     pid: int = 0
+    backing: Path | None = None
 
 
 def parse_store(text: str) -> Store:
@@ -121,7 +125,7 @@ def provision(store: Store, parent: Path) -> Iterator[ProvisionedStore]:
             yield ProvisionedStore(backing, "local")
         else:
             with mounted(backing, where, profile=store.profile, personality=store.personality) as costly:
-                yield ProvisionedStore(where, store.driver, costly.pid)
+                yield ProvisionedStore(where, store.driver, costly.pid, backing)
     finally:
         _remove(work)
 

@@ -50,6 +50,8 @@ class RunningTarget:
     gateway_pid: int = 0
     mount_pid: int = 0
     server: str = ""
+    backing: Path | None = None
+    """The directory below a temporary mount."""
 
     def sweep(self, bucket: str) -> str:
         """Remove what a cell left at an endpoint or as plain files.
@@ -111,7 +113,7 @@ def start_target(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path
     assert target.store is not None
     with provision(target.store, parent) as place:
         if target.kind == "direct":
-            yield RunningTarget(direct=str(place.path), path=place.path, mount_pid=place.pid)
+            yield RunningTarget(direct=str(place.path), path=place.path, mount_pid=place.pid, backing=place.backing)
             return
         local = place.driver == "local"
         own = Keys(secrets.token_hex(10), secrets.token_hex(20), plan.region)
@@ -128,7 +130,7 @@ def start_target(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path
                 _warm(host, own)
                 yield RunningTarget(
                     host, keys=own, path=place.path, driver=place.driver, gateway_pid=running.pid or 0,
-                    mount_pid=place.pid, server=running.server,
+                    mount_pid=place.pid, server=running.server, backing=place.backing,
                 )  # fmt: skip
                 log.write_text(running.printed())
         except S3CallError as error:

@@ -30,11 +30,16 @@ class Interrupted(Exception):
     """The user wants the run to end."""
 
 
+class TimeUp(Interrupted):
+    """The run has used its minutes."""
+
+
 @dataclass
 class TrialResult:
     """The result of a cell.
 
-    `state` is `done`, `failed` or `interrupted`. `file` is relative to the run's directory.
+    `state` is `done`, `failed` or `interrupted`. `file` is relative to the run's directory. `others` are the cores that
+    other processes of the machine took meanwhile.
     """
 
     state: str
@@ -45,6 +50,7 @@ class TrialResult:
     started: float = 0.0
     ended: float = 0.0
     load1: tuple[float, float] = (0.0, 0.0)
+    others: float = 0.0
     notes: dict[str, Any] = field(default_factory=dict)
 
 

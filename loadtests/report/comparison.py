@@ -12,7 +12,7 @@ from sluice_s3.loadtests.report import significance
 from sluice_s3.loadtests.report.model import Model, of_run
 from sluice_s3.loadtests.report.significance import Difference
 from sluice_s3.loadtests.report.use_cases import BAD_SHARE, USES, Measure, measures
-from sluice_s3.loadtests.report.verdict import scored
+from sluice_s3.loadtests.report.verdict import looks_of, scored
 
 A, B = "A", "B"
 MAY_DIFFER = {
@@ -63,31 +63,34 @@ def compare_runs(a: Path, b: Path) -> Pairs:
         raise PlanError(f"{a} and {b} have no target and scenario in common{reasons}")
     targets = list(dict.fromkeys(target for target, _ in common))
     pairs: list[Pair] = []
+    looks = looks_of(first.meta, second.meta)
     for target in targets:
         own = [name for name in common if name[0] == target]
-        pairs += _compare_target(target, [mine[name] for name in own], [theirs[name] for name in own])
+        pairs += _compare_target(target, [mine[name] for name in own], [theirs[name] for name in own], looks)
     return Pairs(str(first.meta["run"]), str(second.meta["run"]), pairs, remarks)
 
 
-def _compare_target(target: str, first: Sequence[Measure], second: Sequence[Measure]) -> Iterator[Pair]:
+def _compare_target(target: str, first: Sequence[Measure], second: Sequence[Measure], looks: int) -> Iterator[Pair]:
     """Return each use, followed by its figures."""
     labelled = [*(replace(one, target=A) for one in first), *(replace(one, target=B) for one in second)]
     for use in USES:
         figures, scores = scored(use, labelled, (A, B))
         if len(scores) < 2:
             continue
-        over = _difference([scores[label].speeds for label in (A, B)], max(one.failed for one in scores.values()))
+        over = _difference(
+            [scores[label].speeds for label in (A, B)], max(one.failed for one in scores.values()), looks
+        )
         yield Pair(target, use.name, "", "", "", over)
         for before, after in zip(first, second, strict=True):
             if before.name in figures and before.use == use.name:
-                over = _difference([before.speeds, after.speeds], max(before.failed, after.failed))
+                over = _difference([before.speeds, after.speeds], max(before.failed, after.failed), looks)
                 yield Pair(target, use.name, before.name, before.render(), after.render(), over)
 
 
-def _difference(speeds: Sequence[Mapping[int, float]], failed: float) -> Difference:
+def _difference(speeds: Sequence[Mapping[int, float]], failed: float, looks: int) -> Difference:
     if failed > BAD_SHARE:
         return replace(significance.UNKNOWN, call="too many errors")
-    return significance.compare(list(speeds[1].values()), list(speeds[0].values()))
+    return significance.compare(list(speeds[1].values()), list(speeds[0].values()), comparisons=looks)
 
 
 def unlike_options(a: Mapping[str, Any], b: Mapping[str, Any], scenario: str) -> str:

@@ -1,6 +1,9 @@
-"""Prints the comparison of two runs on a terminal."""
+"""Prints the comparison of two runs, and lists of runs, on a terminal."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -8,6 +11,7 @@ from rich.text import Text
 
 from sluice_s3.loadtests.report import significance
 from sluice_s3.loadtests.report.comparison import Pairs
+from sluice_s3.loadtests.report.history import Entry
 from sluice_s3.loadtests.report.significance import Difference
 from sluice_s3.loadtests.report.units import percent
 
@@ -42,6 +46,25 @@ def show(found: Pairs, console: Console | None = None) -> None:
         console.print(remark, markup=False, highlight=False, soft_wrap=True)
     words = f"Speed of B against A, with {significance.LEVEL:.0%} bootstrap intervals over the repeats; less than "
     console.print(f"{words}{significance.MATTERS:.0%} is no difference.", markup=False, highlight=False, soft_wrap=True)
+
+
+def show_runs(runs: Sequence[Entry], console: Console | None = None) -> None:
+    """Print the runs of a directory."""
+    console = console or Console()
+    if not console.is_terminal:
+        console = Console(file=console.file, width=140)
+    if not runs:
+        console.print("there are no runs")
+        return
+    table = Table()
+    for name in ("Run", "Began", "Targets", "Verdict"):
+        table.add_column(name, overflow="fold")
+    for one in runs:
+        began = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.started))
+        words = " ".join(one.headline) or "no report"
+        state = "" if one.state == "complete" else f"{one.state}: "
+        table.add_row(Text(one.run), began, Text(", ".join(one.targets)), Text(f"{state}{words}"))
+    console.print(table)
 
 
 def difference(found: Difference) -> str:

@@ -21,6 +21,11 @@ LEVEL = 0.99
 
 A report compares a dozen things, and 95 % would call one of them wrong in every second report.
 """
+LOOKING = 2
+"""A run that ends when its intervals are narrow looks at each many times: each comparison then counts as two.
+
+With that the same disk twice is called different in 1 % of the comparisons, as without looking.
+"""
 DRAWS = 2000
 SMOOTHING = 0.7
 """Standard deviation of the noise in a draw, in standard deviations of the repeats."""

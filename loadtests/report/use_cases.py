@@ -68,6 +68,17 @@ USES = (
     Use(MIXED, "the mix by many clients: requests a second"),
     Use(FIXED_RATE, "the mix at a fixed rate of arrivals: 99th percentile of the time from due to done"),
 )
+USES_OF = {
+    "mixed": ("Mixed load",),
+    "boto3_mixed": ("Mixed load",),
+    "sizes": ("Large reads", "Large writes", "Small-file reads", "Small-file writes"),
+    "small_files": ("Small-file reads", "Small-file writes"),
+    "batches": ("Large writes", "Small-file writes"),
+    "threads": ("Many writers",),
+    "stat_delete_list": ("Metadata",),
+    "open_loop": ("Fixed rate",),
+}
+"""The uses for which a scenario has figures."""
 
 
 def measures(model: Model) -> list[Measure]:

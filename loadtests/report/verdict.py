@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sluice_s3.loadtests.report import significance, stats
 from sluice_s3.loadtests.report.model import Model
@@ -108,7 +109,7 @@ def judge(model: Model) -> Verdict:
     found = measures(model)
     judgements = [one for use in USES if (one := _judged(use, found, model.stores, model)) is not None]
     if len(judgements) > 1:
-        judgements.append(together(judgements, model.stores))
+        judgements.append(together(judgements, model.stores, looks_of(model.meta)))
     return Verdict(judgements, _costs(found, model), restlessness(found))
 
 
@@ -118,10 +119,15 @@ def _judged(use: Use, found: Sequence[Measure], targets: Sequence[str], model: M
         return None
     scenarios = {one.scenario for one in found if one.name in figures}
     limited = [target for target in scores if any(model.limited(target, scenario) for scenario in scenarios)]
-    return judged(use, figures, scores, limited)
+    return judged(use, figures, scores, limited, looks_of(model.meta))
 
 
-def judged(use: Use, figures: list[str], scores: dict[str, Score], limited: list[str]) -> Judgement:
+def looks_of(*runs: Mapping[str, Any]) -> int:
+    """Return as how many comparisons each counts: two where a run ended by what it saw of its intervals."""
+    return significance.LOOKING if any(meta["plan"].get("minutes") for meta in runs) else 1
+
+
+def judged(use: Use, figures: list[str], scores: dict[str, Score], limited: list[str], looks: int = 1) -> Judgement:
     """Compare the fastest with each of the others."""
     best = max(scores, key=lambda target: scores[target].speed)
     if not scores[best].speed:
@@ -129,7 +135,7 @@ def judged(use: Use, figures: list[str], scores: dict[str, Score], limited: list
     others = [target for target in scores if target != best and scores[target].speed]
     over = {
         target: significance.compare(
-            list(scores[best].speeds.values()), list(scores[target].speeds.values()), comparisons=len(others)
+            list(scores[best].speeds.values()), list(scores[target].speeds.values()), comparisons=looks * len(others)
         )
         for target in others
     }
@@ -139,7 +145,7 @@ def judged(use: Use, figures: list[str], scores: dict[str, Score], limited: list
 def scored(use: Use, found: Iterable[Measure], targets: Sequence[str]) -> tuple[list[str], dict[str, Score]]:
     """Return the figures that all targets of this use have, and the targets' scores.
 
-    Targets without any figure of the use do not count.
+    Targets without any figure of the use do not count, nor figures with too few repeats beside others with enough.
     """
     by_target: dict[str, dict[str, Measure]] = {}
     for one in found:
@@ -148,7 +154,12 @@ def scored(use: Use, found: Iterable[Measure], targets: Sequence[str]) -> tuple[
     if not by_target:
         return [], {}
     ordered = [by_target[target] for target in targets if target in by_target]
-    figures = [name for name in ordered[0] if all(name in one and one[name].speeds for one in ordered)]
+    counts = {
+        name: min(len(one[name].speeds) for one in ordered)
+        for name in ordered[0]
+        if all(name in one and one[name].speeds for one in ordered)
+    }
+    figures = [name for name in counts if counts[name] >= min(significance.MIN_REPEATS, max(counts.values()))]
     if not figures:
         return [], {}
     yardstick = {name: stats.geometric(list(ordered[0][name].speeds.values())) for name in figures}
@@ -163,7 +174,7 @@ def scored(use: Use, found: Iterable[Measure], targets: Sequence[str]) -> tuple[
     return figures, scores
 
 
-def together(judgements: Sequence[Judgement], targets: Sequence[str]) -> Judgement:
+def together(judgements: Sequence[Judgement], targets: Sequence[str], looks: int = 1) -> Judgement:
     """Combine all uses into one, for the targets that have them all."""
     whole = [target for target in targets if all(target in one.scores for one in judgements)]
     scores = {}
@@ -175,7 +186,7 @@ def together(judgements: Sequence[Judgement], targets: Sequence[str]) -> Judgeme
     limited = sorted({name for one in judgements for name in one.limited})
     if not scores:
         return Judgement(TOGETHER, [], {}, "", {}, limited)
-    return judged(TOGETHER, [one.use.name for one in judgements], scores, limited)
+    return judged(TOGETHER, [one.use.name for one in judgements], scores, limited, looks)
 
 
 def _costs(found: Sequence[Measure], model: Model) -> list[Cost]:
@@ -190,7 +201,7 @@ def _costs(found: Sequence[Measure], model: Model) -> list[Cost]:
             _, scores = scored(use, found, (base, name))
             if len(scores) == 2:
                 speeds = [list(scores[target].speeds.values()) for target in (base, name)]
-                over[use.name] = significance.compare(*speeds)
+                over[use.name] = significance.compare(*speeds, comparisons=looks_of(model.meta))
         if over:
             costs.append(Cost(base, name, over))
     return costs

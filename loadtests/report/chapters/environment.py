@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Table
+from sluice_s3.loadtests.compare import outlook
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Remark, Table
 from sluice_s3.loadtests.report.model import Model
 from sluice_s3.loadtests.report.units import decimal, significant
 
@@ -24,11 +25,14 @@ def chapters(model: Model) -> list[Chapter]:
         "system": machine.get("system") or machine["kernel"],
         "versions": ", ".join(f"{name} {number}" for name, number in versions.items() if number),
         "repeats": meta["plan"]["repeats"],
+        "order of targets": f"random, seed {meta['plan'].get('seed', 0)}",
         "durability": meta["plan"]["durability"],
         "gateway's workers": meta["plan"]["workers"],
         "generator's processes": meta["plan"]["processes"],
     }
     blocks: list[Block] = [Table(["What", "Value"], [[name, str(value)] for name, value in facts.items()], "", "", 2)]
+    blocks += [Remark(line) for line in outlook.sentences(meta)]
+    blocks += [Remark(f"Before it began: {line}.") for line in meta.get("warnings", [])]
     found = [Chapter("machine", "Machine, versions and targets", "", [*blocks, targets(meta)])]
     if probed := probes(meta):
         found.append(Chapter("probe", "What the probe found", "Of each mount, before the first repeat.", probed))

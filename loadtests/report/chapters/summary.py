@@ -140,6 +140,7 @@ def how() -> str:
         f"by {significance.MATTERS:.0%} or more; otherwise “no difference” when the interval reaches no farther than "
         f"{significance.NOISY:.0%} to a side, “too noisy to call” when it does. "
         f"Fewer than {significance.MIN_REPEATS} repeats are not judged. "
+        f"A run with minutes counts each comparison as {significance.LOOKING}, since it ends by what it sees of them. "
         f"Figures with more than {BAD_SHARE:.0%} of errors are not compared. The generator is called the "
         f"bottleneck when one of its processes was busy for more than {FULL:.0%} of the time."
     )

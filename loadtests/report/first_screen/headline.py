@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from sluice_s3.loadtests.compare import outlook
 from sluice_s3.loadtests.report.context import Report
 from sluice_s3.loadtests.report.document import Cell
 from sluice_s3.loadtests.report.model import Model
@@ -92,7 +93,7 @@ def facts(report: Report) -> list[str | Cell]:
 
 
 def doubts(report: Report) -> list[tuple[str, str]]:
-    """Return reasons to doubt, short and whole: a noisy run, a busy machine or generator, failed requests."""
+    """Return reasons to doubt, short and whole: noise, a busy machine or generator, open questions, failures."""
     model, verdict = report.model, report.verdict
     found = []
     if verdict.noisy and verdict.restless is not None:
@@ -107,7 +108,8 @@ def doubts(report: Report) -> list[tuple[str, str]]:
             "a busy machine",
             f"The machine had other work: even before the calmest cell its load was {load:.1f}, with {cores} cores.",
         ))  # fmt: skip
-    return [*found, *_limits(model), *_failures(model)]
+    unsettled = [("not settled", line) for line in outlook.open_questions(model.meta)]
+    return [*found, *unsettled, *_limits(model), *_failures(model)]
 
 
 def _limits(model: Model) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice_s3.app.cli.main import cli
+from sluice_s3.loadtests.compare import pace
 from sluice_s3.loadtests.compare import preview as previewing
 from sluice_s3.loadtests.compare.live import RowsTail
 from sluice_s3.loadtests.compare.plan import SCENARIOS, Plan, select_scenarios
@@ -45,12 +46,13 @@ def test_events_are_lines_of_json_with_the_time_that_is_left(capsys: pytest.Capt
 
 def test_the_minutes_that_were_given_bound_the_time_that_is_left(capsys: pytest.CaptureFixture[str]) -> None:
     lines = JsonLines()
-    with lines.of(1000.0, limit=60.0, least=300.0):
-        lines.print_line("the repeats that a verdict needs come first")
-    with lines.of(1000.0, limit=60.0, least=10.0):
-        lines.print_line("then the limit holds")
+    with lines.of(1000.0, limit=60.0):
+        lines.print_line("the limit holds")
+    with lines.of(10.0, limit=60.0):
+        lines.print_line("it may be done before")
+        lines.show_end(11.0, None, "all that was planned")
     left = [round(json.loads(line)["left_s"]) for line in capsys.readouterr().out.splitlines()]
-    assert left == [300, 300, 0, 60, 60, 0]
+    assert left == [60, 60, 0, 10, 10, 0]
 
 
 def test_a_reader_that_goes_away_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +126,9 @@ def test_a_mount_that_hangs_and_one_that_is_full(tmp_path: Path, monkeypatch: py
     assert preview(Plan(3, huge, stores=(f"a={tmp_path}",))).places[0].problem.startswith("no space: about")
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "measured_slowness", lambda: 1.0)
+    monkeypatch.setattr(previewing, "measured_slowness", lambda: 1.0)
     listed = CliRunner().invoke(cli, ["bench", "scenarios", "--json"])
     scenarios = [json.loads(line) for line in listed.stdout.splitlines()]
     assert [one["name"] for one in scenarios] == list(SCENARIOS)
@@ -132,9 +136,9 @@ def test_the_commands(tmp_path: Path) -> None:
     words = ["bench", "--dry-run", "--store", f"a={tmp_path}", "--minutes", "3", "--scenario", "mixed"]
     said = CliRunner().invoke(cli, words)
     assert said.exit_code == 0, said.output
-    assert "about 3 min: 5 repeats of mixed" in said.stdout
+    assert "about 3 min: 10 repeats of mixed" in said.stdout
     found = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
-    assert (found["repeats"], found["places"][0]["name"]) == (5, "a")
+    assert (found["repeats"], found["places"][0]["name"]) == (10, "a")
     assert not Path("results").exists()
 
 

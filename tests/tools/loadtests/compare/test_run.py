@@ -19,6 +19,7 @@ from sluice_s3.loadtests.clients.http import Connection, Endpoint
 from sluice_s3.loadtests.clients.s3 import S3Client, run_concurrently
 from sluice_s3.loadtests.common.targets import Keys
 from sluice_s3.loadtests.compare import run as running
+from sluice_s3.loadtests.compare import watch
 from sluice_s3.loadtests.compare.live import LiveFigures
 from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
 from sluice_s3.loadtests.compare.resources import COLUMNS
@@ -178,12 +179,9 @@ def test_a_mount_an_endpoint_and_two_processes(tmp_path: Path, gateway: Gateway)
     run = made(tmp_path, ["mixed", "sizes"], stores=("nfs",), endpoints=endpoints, processes=2, repeats=2)
     run.go()
     assert run.meta["state"] == "complete", (run.meta["reason"], run.meta["cells"])
-    assert [(cell["target"], cell["repeat"]) for cell in run.meta["cells"][::2]] == [
-        ("nfs", 1),
-        ("other", 1),
-        ("other", 2),
-        ("nfs", 2),
-    ]
+    turns = [(cell["target"], cell["repeat"]) for cell in run.meta["cells"][::2]]
+    assert sorted(turns) == [("nfs", 1), ("nfs", 2), ("other", 1), ("other", 2)]
+    assert [one["order"] for one in run.meta["rounds"]] == [[name for name, _ in turns[:2]], [turns[2][0], turns[3][0]]]
     assert all(len(rows_of(run, target, "sizes")) == 12 for target in ("nfs", "other"))
     entry = run.meta["targets"][0]
     assert (entry["mount"]["kind"], entry["driver"]) == ("fuse", "efs")
@@ -217,7 +215,8 @@ def test_interrupted_and_resumed(tmp_path: Path, number: signal.Signals) -> None
         "--store",
         "fuse",
     ]
-    words += ["--scenario", "sizes", "--scenario", "mixed", "--duration", "60", "--repeats", "1", "--name", "run"]
+    limit = ["--repeats", "1"] if number == signal.SIGINT else ["--minutes", "30", "--repeats", "1"]
+    words += ["--scenario", "sizes", "--scenario", "mixed", "--duration", "60", *limit, "--name", "run"]
     words += [word for one in ("mixed.size=1KB", "mixed.objects=5", *TINY[5:7]) for word in ("--set", one)]
     process = subprocess.Popen([*words, "--results", str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
     eventually(lambda: measured(tmp_path / "run", "mixed") or process.poll() is not None, "it measures", 100)
@@ -226,6 +225,7 @@ def test_interrupted_and_resumed(tmp_path: Path, number: signal.Signals) -> None
     _, printed = process.communicate(timeout=60)
     assert process.returncode == 3
     assert "--resume" in printed
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1000, "a report of what there is"
     assert nothing_is_left(tmp_path)
     meta = json.loads((tmp_path / "run" / "meta.json").read_text())
     assert (meta["state"], meta["reason"]) == ("partial", f"interrupted by {number.name}")
@@ -352,12 +352,12 @@ def test_no_space(tmp_path: Path) -> None:
 
 def test_others_who_use_the_disk_keep_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = running.RunningTarget(path=tmp_path)
-    assert running._broken(there)() == ""
-    usage = running.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(running.shutil, "disk_usage", lambda _: usage._replace(free=1000, total=10**12))
-    assert running._broken(there)() == "its file system is almost full"
-    monkeypatch.setattr(running.shutil, "disk_usage", lambda _: usage._replace(free=5000, total=100_000))
-    assert running._broken(there)() == "", "a small one is not"
+    assert watch.broken(there)() == ""
+    usage = watch.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(watch.shutil, "disk_usage", lambda _: usage._replace(free=1000, total=10**12))
+    assert watch.broken(there)() == "its file system is almost full"
+    monkeypatch.setattr(watch.shutil, "disk_usage", lambda _: usage._replace(free=5000, total=100_000))
+    assert watch.broken(there)() == "", "a small one is not"
 
 
 def test_a_run_is_not_written_over(tmp_path: Path) -> None:
