@@ -119,7 +119,8 @@ def lock_store(root: Path, *, alone: bool) -> int | None:
     """
     with map_errors():
         name = NAME if (root / NAME).exists() else TEMPORARY_NAME
-        fd = os.open(root / name, os.O_RDONLY | os.O_CLOEXEC)
+        # NFSv4 locks alone only what is open for writing, and EBADF would pass for a mount without locks: flock(2)
+        fd = os.open(root / name, (os.O_RDWR if alone else os.O_RDONLY) | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:

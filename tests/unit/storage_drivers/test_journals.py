@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -165,3 +166,27 @@ async def test_the_records_behind_a_length(driver: ObjectsDriver) -> None:
     assert await driver.journal_sizes() == {5: whole}
     assert await driver.journal_tail(5, length) == [record._replace(body=b"") for record in SECOND]
     assert len(await driver.journal_tail(5, 0)) == len(FIRST + SECOND)
+
+
+async def test_a_store_on_nfs_is_held_by_many_or_by_one(
+    root: Path, make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux has NFS lock by byte ranges, for which a descriptor needs the right to write or to read."""
+    real = fcntl.flock
+
+    def flock(descriptor: int, how: int) -> None:
+        mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+        if mode == (os.O_RDONLY if how & fcntl.LOCK_EX else os.O_WRONLY):
+            raise OSError(errno.EBADF, "as nfs4_file_flock says")
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    driver = await make_driver()
+    with pytest.raises(StoreFailed, match="in use"):
+        lock_store(root, alone=True)
+    await driver.close()
+    alone = lock_store(root, alone=True)
+    assert alone is not None
+    with pytest.raises(StoreFailed, match="being rebuilt"):
+        await make_driver()
+    os.close(alone)
