@@ -220,7 +220,8 @@ async def _start_watched(store: Store, identities: StoreIdentities, stack: Async
     if refused is None:
         await _bind(store, identities)
         if (probe := store.driver.probe) is not None:
-            logger.log(logging.INFO if probe.lacks else logging.DEBUG, "store %s: %s", store.name, probe.line)
+            level = logging.WARNING if probe.warnings else logging.INFO if probe.lacks else logging.DEBUG
+            logger.log(level, "store %s: %s", store.name, probe.line)
 
 
 def _is_transient(error: DriverError) -> bool:

@@ -61,6 +61,11 @@ class ProbeResult(Protocol):
         """What was seen not to work."""
         ...
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the operator had better change."""
+        ...
+
 
 class Driver(Protocol):
     """One backing store.

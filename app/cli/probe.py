@@ -72,4 +72,6 @@ def _print(probe: Probe, path: Path) -> None:
         console.print(
             f"durability {durability.value}: " + (f"a store refuses to start: {refused}" if refused else "yes")
         )
+    for warning in probe.warnings:
+        console.print(f"mounted with {warning}", style="yellow")
     console.print(f"driver meant for this mount: {probe.mount.driver}")

@@ -59,6 +59,11 @@ class ProbeResult(NamedTuple):
         return [] if self.exclusive else ["exclusive create"]
 
     @property
+    def warnings(self) -> list[str]:
+        """What the operator had better change."""
+        return []
+
+    @property
     def line(self) -> str:
         """The findings in one line, for the log."""
         return f"reached by fsspec, {'exclusive create' if self.exclusive else 'no exclusive create: looks first'}"

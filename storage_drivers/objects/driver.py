@@ -35,6 +35,7 @@ from sluice_s3.storage_drivers.packs.reader import PREFIX as PACKED
 from sluice_s3.storage_drivers.packs.reader import parse_locator
 from sluice_s3.storage_drivers.packs.record_cache import LEAST_BYTES, RecordCache
 from sluice_s3.storage_drivers.packs.writer import WriteChecks
+from sluice_s3.storage_drivers.probing.mount_options import misfit
 from sluice_s3.storage_drivers.probing.probe import Probe, refusal_reason, run_with_timeout
 from sluice_s3.storage_drivers.probing.trials import Capability
 from sluice_s3.storage_drivers.threads import StoreThreadPool
@@ -113,7 +114,7 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         refused = refusal_reason(probe, durability)
         if refused is not None:
             raise refused
-        self.probe = probe
+        self.probe = replace(probe, misfit=misfit(probe.mount, patient=self._profile.retry_seconds > 0))
         self._nowait = self._profile.now and probe.may(Capability.NOWAIT)
         self._descriptors = self._profile.descriptors and probe.may(Capability.SENDFILE)
         self._packs.page = probe.hole_page

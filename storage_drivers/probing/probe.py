@@ -19,6 +19,7 @@ from sluice_s3.storage_drivers.errors import StoreUnfit, map_errors
 from sluice_s3.storage_drivers.fsutil import DIRECTORY_MODE, NO_SYNC, sync_directory
 from sluice_s3.storage_drivers.mountinfo import IN_MEMORY, Mount, mount_of
 from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal
+from sluice_s3.storage_drivers.probing.mount_options import warnings
 from sluice_s3.storage_drivers.probing.scratch import Progress, Scratch, scratch_directory
 from sluice_s3.storage_drivers.probing.trials import AT_START, CHECKS, Capability
 
@@ -69,6 +70,8 @@ class Probe:
     hole_page: int
     """Page size for punching holes, 0 when it cannot."""
     seconds: float
+    misfit: str = ""
+    """Why the store's driver is not the one for this mount; empty if it may be."""
 
     def trial(self, ability: Capability) -> Check:
         """Return the result of a trial; one that was not made counts as untried."""
@@ -88,6 +91,11 @@ class Probe:
         return [trial.ability.value for trial in self.trials if trial.works is False]
 
     @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the mount's options, each as "option: consequence", and with the choice of the driver."""
+        return [*warnings(self.mount), *([self.misfit] if self.misfit else [])]
+
+    @property
     def line(self) -> str:
         """All results in one line, for a log."""
         no = self.lacks
@@ -103,6 +111,7 @@ class Probe:
             f"cannot: {', '.join(no)}" if no else "no check failed" if unknown else "all checks passed",
             *([f"could not be tried: {', '.join(unknown)}"] if unknown else []),
             *(["nothing here survives a power cut"] if self.mount.kind in IN_MEMORY else []),
+            *self.warnings,
         ]
         return "; ".join(parts)
 
@@ -128,6 +137,7 @@ class Probe:
                 for latency in self.latencies
             },
             "seconds": self.seconds,
+            "warnings": self.warnings,
             "refused": {
                 level.value: refusal and str(refusal)
                 for level in Durability

@@ -275,7 +275,7 @@ def flock(scratch: Scratch) -> Outcome:
     """Return whether a lock excludes another descriptor."""
     path = scratch.path("flock")
     scratch.write(path, b"x")
-    with open(path, "rb") as first, open(path, "rb") as second:
+    with open(path, "r+b") as first, open(path, "r+b") as second:  # NFS locks only what is open for writing
         scratch.timed("flock", fcntl.flock, first, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
             fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -337,3 +337,37 @@ def test_the_mount_of_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_the_driver_for_a_kind_of_mount(kind: str, driver: str) -> None:
     assert mountinfo.Mount(kind, "", "", "").driver == driver
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "named"),
+    [
+        ("nfs4", "rw,vers=4.2,hard,local_lock=none", []),
+        ("nfs4", "rw,vers=4.2,soft,local_lock=none", ["soft"]),
+        ("nfs4", "rw,softerr,nocto,local_lock=none", ["softerr", "nocto"]),
+        ("nfs", "rw,vers=3,hard,nolock,local_lock=all", ["nolock"]),
+        ("nfs4", "rw,hard,local_lock=flock", ["local_lock=flock"]),
+        ("nfs4", "rw,hard,local_lock=posix", []),
+        ("fuse.sshfs", "rw,soft", []),
+    ],
+)
+def test_options_of_a_mount_that_cost_something(kind: str, settings: str, named: list[str]) -> None:
+    mount = mountinfo.Mount(kind, "server:/a", "/mnt", "rw", settings)
+    found = probe.Probe(mount, (), (), 0, 0.0)
+    assert [warning.partition(":")[0] for warning in found.warnings] == named
+    assert all(warning in found.line for warning in found.warnings)
+    assert found.to_json()["warnings"] == found.warnings
+
+
+@pytest.mark.parametrize(("kind", "named"), [("ext4", ""), ("nfs4", "efs"), ("fuse.sshfs", "fuse")])
+async def test_a_driver_that_is_not_for_the_mount(
+    root: Path, make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch, kind: str, named: str
+) -> None:
+    monkeypatch.setattr(probe, "mount_of", lambda _: mountinfo.Mount(kind, "", "/", "rw"))
+    driver = await make_driver()
+    assert driver.probe is not None
+    patient = driver.mount_profile.retry_seconds > 0
+    wanted = "" if patient or not named else f"set the driver {named}"
+    assert driver.probe.misfit.endswith(wanted)
+    assert bool(driver.probe.misfit) == bool(wanted)
+    assert driver.probe.misfit in driver.probe.line
