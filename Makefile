@@ -8,6 +8,7 @@ TESTS ?=
 PROCESSES ?= 4
 S3TESTS ?=
 PLACES ?=
+NFS ?=
 COMPARE ?=
 # for all Python versions and architectures
 LOCK = uv pip compile pyproject.toml --quiet --upgrade --universal --generate-hashes --no-annotate --custom-compile-command 'make lock'
@@ -18,7 +19,7 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format docs soak lab s3tests places compare lock install-check wheel-check clean
+.PHONY: help run check test coverage lint format docs soak lab s3tests places nfs compare lock install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -72,6 +73,9 @@ s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout 
 
 places: $(VENV)/.dev ## Functional, crash and (with S3TESTS) conformance tests on every kind of mount, into docs; PLACES="zdbfs memory" for some
 	$(BIN)/python -m scripts.places $(if $(S3TESTS),--s3tests $(S3TESTS)) $(PLACES)
+
+nfs: $(VENV)/.dev build/checkout/sluice_s3 ## Crash and consistency tests on NFS, server and client as two kernels of their own (Debian, no rights); NFS="COMMAND" for another
+	$(BIN)/python -m tests.reliability.nfs.lab $(if $(NFS),-- $(NFS))
 
 compare: $(VENV)/.load ## Load on a local disk and on a temporary FUSE mount, side by side; COMPARE="--store NAME=PATH --direct" for others
 	$(BIN)/sluice bench $(COMPARE)

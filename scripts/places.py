@@ -39,9 +39,11 @@ SUITES: dict[str, tuple[str, ...]] = {
     "s3-tests": (),
 }
 """Arguments of pytest; s3-tests has a runner of its own."""
+NFS = ("nfs4.2", "nfs3")
 PART = ("objects", "multipart", "copy", "listing", "races", "reclaim", "rewriting", "versioning")
 """Functional tests that write, read and remove bytes: those for file systems of other projects, which are many."""
 IN_PART = f"those of {', '.join(PART[:-1])} and {PART[-1]}"
+SERVER_POWER = "the power of the NFS server, which is another machine than the gateway's"
 NO_POWER = "the process that serves the mount is killed in place of the power, and mounts again"
 NOT_ON: dict[str, dict[str, str]] = {
     "kill -9": {"memory": "the objects are in the memory of the process that is killed"},
@@ -54,8 +56,11 @@ NOT_ON: dict[str, dict[str, str]] = {
     },
 }
 """Suites that do not depend on the place, with the reason."""
-ABOUT_PROGRAMS = {"functional": [IN_PART], "power cut": [NO_POWER]}
-"""What the suites are on mounts of other projects' file systems."""
+ABOUT = {
+    **dict.fromkeys(PROGRAMS, {"functional": [IN_PART], "power cut": [NO_POWER]}),
+    **dict.fromkeys(NFS, {"functional": [IN_PART], "power cut": [SERVER_POWER]}),
+}
+"""What the suites are on other projects' file systems, and on NFS as `make nfs` has it."""
 SAMPLED = "a sample of the listed tests, evenly: the whole suite would have taken more than 15 minutes (`--every`)"
 
 
@@ -110,7 +115,7 @@ def run(place: str, suite: str, s3tests: Path | None, processes: int, every: int
 
 def tests_of(place: str, suite: str) -> tuple[str, ...]:
     """Return what pytest runs for a suite on a place."""
-    if suite == "functional" and place in PROGRAMS:
+    if suite == "functional" and place in ABOUT:
         return tuple(f"{FUNCTIONAL}/test_{name}.py" for name in PART)
     return SUITES[suite]
 
@@ -177,7 +182,7 @@ def table(found: dict[str, dict[str, Outcome]]) -> str:
             if reason := NOT_ON.get(suite, {}).get(place):
                 cells.append(noted("-", [reason]))
             elif suite in row:
-                about = ABOUT_PROGRAMS.get(suite, []) if place in PROGRAMS else []
+                about = ABOUT.get(place, {}).get(suite, [])
                 cells.append(noted(row[suite].cell, [*about, *row[suite].skipped]))
             else:
                 cells.append("not run")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -140,6 +142,33 @@ def _mount(directory: Path, *command: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(where)], check=True, capture_output=True)
 
 
+def _nfs(version: str) -> Callable[[Path], AbstractContextManager[Place]]:
+    @contextmanager
+    def made(directory: Path) -> Iterator[Place]:
+        from tests.reliability.nfs import power  # it imports nothing of ours
+
+        export = os.environ.get("SLUICE_TEST_NFS")
+        if export is None:
+            pytest.skip("SLUICE_TEST_NFS names no export (HOST:/PATH)")
+        if os.geteuid() != 0:
+            pytest.skip("only root can mount")
+        need("mount.nfs", "umount")
+        with _mount(directory, "mount", "-t", "nfs", "-o", f"vers={version},hard", export) as where:
+            own = Path(tempfile.mkdtemp(prefix="sluice-test-", dir=where))
+            can_cut = power.LAB.exists()
+            try:
+                yield Place(
+                    {"driver": "efs", "path": str(own / "store")},
+                    cut=power.restart if can_cut else None,
+                    # until the time of grace is over nothing can be opened, and a start gives up
+                    restore=(own / "after").touch if can_cut else None,
+                )
+            finally:
+                shutil.rmtree(own)
+
+    return made
+
+
 def _passthrough(driver: str, **options: Any) -> Callable[[Path], AbstractContextManager[Place]]:
     @contextmanager
     def made(directory: Path) -> Iterator[Place]:
@@ -172,6 +201,8 @@ PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "xfs": _disk("xfs"),
     "btrfs": _disk("btrfs"),
     "tmpfs": _tmpfs,
+    "nfs4.2": _nfs("4.2"),
+    "nfs3": _nfs("3"),
     "zdbfs": _passthrough("fuse", personality="zdbfs"),
     **{name: _passthrough(driver_for(name), profile=name) for name in PROFILES if name != "none"},
     "memory": _memory,
