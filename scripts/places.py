@@ -57,8 +57,8 @@ NOT_ON: dict[str, dict[str, str]] = {
 }
 """Suites that do not depend on the place, with the reason."""
 ABOUT = {
-    **dict.fromkeys(PROGRAMS, {"functional": [IN_PART], "power cut": [NO_POWER]}),
-    **dict.fromkeys(NFS, {"functional": [IN_PART], "power cut": [SERVER_POWER]}),
+    **{key: {"functional": [IN_PART], "power cut": [NO_POWER]} for key in PROGRAMS},
+    **{key: {"functional": [IN_PART], "power cut": [SERVER_POWER]} for key in NFS},
 }
 """What the suites are on other projects' file systems, and on NFS as `make nfs` has it."""
 SAMPLED = "a sample of the listed tests, evenly: the whole suite would have taken more than 15 minutes (`--every`)"
