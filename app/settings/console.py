@@ -35,7 +35,7 @@ class ConsoleSettings(BaseSettings):
         43_200, ge=900, le=129_600, description="How long one is signed in to the console at most."
     )
     console_idle: int = Field(
-        1800, ge=60, le=129_600, description="One who asks nothing of the console for so long is signed out."
+        1800, ge=60, le=129_600, description="Who does nothing in the console for so long is signed out."
     )
 
     @field_validator("console_url", "public_url")

@@ -36,7 +36,11 @@ CALLER = "sluice.caller"
 SET_COOKIE = "sluice.set_cookie"
 """Key of the scope for a Set-Cookie of the answer."""
 CSRF_HEADER = "x-sluice-csrf"
+UNATTENDED_HEADER = "x-sluice-unattended"
+"""Sent with what a page asks by itself while nobody touches it: such requests do not renew a session."""
 API = "/api/v1"
+LIVE = f"{API}/live/"
+"""Paths of streams of events, which browsers open again by themselves."""
 READS = frozenset({"GET", "HEAD"})
 SIGN_IN = "Sign in, or send the admin token."
 BAD_TOKEN = "This page is out of date. Reload it and try again."  # noqa: S105 - a message
@@ -155,10 +159,15 @@ async def _find_session(request: Request) -> OpenSession | None:
         if not hmac.compare_digest(sent, session.csrf.encode()):
             raise HTTPException(403, BAD_TOKEN)
     now = int(time.time())
-    if now - session.used >= REISSUED_AFTER_SECONDS:
+    if now - session.used >= REISSUED_AFTER_SECONDS and _is_attended(request):
         key = session.temporary
         request.scope[SET_COOKIE] = write_cookie(origin, key.access_key, key.secret, now)
     return session
+
+
+def _is_attended(request: Request) -> bool:
+    """Return whether a person's action asks, and not a page or a stream by itself."""
+    return UNATTENDED_HEADER not in request.headers and not request.url.path.startswith(LIVE)
 
 
 async def _choose(sessions: SessionStore, found: list[tuple[SessionCookie, str]]) -> tuple[OpenSession, str]:

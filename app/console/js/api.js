@@ -1,4 +1,5 @@
 // The admin API: JSON under /api/v1, with the session's cookie and, on a change, its token.
+import { isUnattended } from "./presence.js";
 import { endSession, session } from "./session.js";
 
 /** An answer of the admin API that is no success. `status` is 0 when there was no answer; `code` is AWS's, of an operation of IAM. */
@@ -27,6 +28,7 @@ export async function callApi(method, path, { body, query, signal, keepSession =
 async function send(method, path, { body, query, signal }) {
   const headers = {};
   if (body !== undefined) headers["content-type"] = "application/json";
+  if (method === "GET" && isUnattended()) headers["x-sluice-unattended"] = "yes";
   if (method !== "GET" && session.peek()) headers["x-sluice-csrf"] = session.peek().csrf;
   const search = query ? `?${new URLSearchParams(query)}` : "";
   try {

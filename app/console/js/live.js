@@ -1,4 +1,5 @@
 // Server-sent events of the admin API: connects again by itself, and rests while the tab is hidden.
+import { callApi } from "./api.js";
 import { useEffect, useRef, useState } from "./ui.js";
 
 const FIRST_DELAY_MS = 500;
@@ -47,6 +48,7 @@ class LiveStream {
   retry() {
     this.stop();
     this.setState("waiting");
+    callApi("GET", "session").catch(() => {}); // a stream does not say why it fails: when the session ended, this does
     this.timer = setTimeout(() => this.connect(), this.delay);
     this.delay = Math.min(this.delay * 2, MAX_DELAY_MS);
   }

@@ -191,6 +191,18 @@ async def test_the_cookie_is_renewed_once_a_minute_at_most(site: Console, later:
     assert "set-cookie" not in (await browser.get(SESSION)).headers
 
 
+async def test_what_a_page_asks_by_itself_does_not_keep_it(site: Console, later: Later) -> None:
+    """Polls of a page that nobody touches, and streams, which browsers open again by themselves."""
+    browser = await site.sign_in()
+    for at in (600, 1200, 1790):
+        later(at)
+        answer = await browser.get(SESSION, headers={"x-sluice-unattended": "yes"})
+        assert (answer.status_code, "set-cookie" in answer.headers) == (200, False)
+        assert "set-cookie" not in (await browser.get("/api/v1/live/load-tests/20260101-000000-ffff")).headers
+    later(1801)
+    assert await status(browser) == 401
+
+
 async def test_a_cookie_cannot_be_made_or_changed(site: Console) -> None:
     browser = await site.sign_in()
     (name, value), *_ = browser.cookies.items()
