@@ -1,4 +1,7 @@
-"""One gateway and one browser for all tests of the console; each test has a tab, cookies and buckets of its own."""
+"""One gateway and one browser for all tests of the console; each test has a tab and buckets of its own, and no cookies.
+
+What the browser keeps for a tab is emptied after the test, and used again: a new one costs half a second.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.console.tab import Tab
 from tests.support.environment import lack
 from tests.support.gateway import Gateway, client
 
 HERE = Path(__file__).parent
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first has no windows, and costs a fifth a test (Debian's package of the same name)."""
 TIMEOUT_MS = 15_000
 _numbers = itertools.count(1)
 
@@ -52,22 +56,47 @@ def browser() -> Iterator[Browser]:
         one.close()
 
 
+@pytest.fixture(scope="package")
+def contexts(browser: Browser) -> Iterator[dict[str, list[BrowserContext]]]:
+    """Empty contexts of the browser, by their options."""
+    idle: dict[str, list[BrowserContext]] = {}
+    yield idle
+    for context in itertools.chain.from_iterable(idle.values()):
+        context.close()
+
+
 @pytest.fixture
-def open_tab(browser: Browser, gateway: Gateway) -> Iterator[Callable[..., Tab]]:
+def open_tab(
+    browser: Browser, gateway: Gateway, contexts: dict[str, list[BrowserContext]]
+) -> Iterator[Callable[..., Tab]]:
     """Open a tab with cookies of its own; a fault that the page printed fails the test at its end."""
-    contexts, tabs = [], []
+    used: list[tuple[str, BrowserContext]] = []
+    tabs = []
 
     def open_one(**options: Any) -> Tab:
-        context = browser.new_context(base_url=gateway.admin, **options)
+        kind = repr(options)
+        idle = contexts.setdefault(kind, [])
+        context = idle.pop() if idle else browser.new_context(base_url=gateway.admin, **options)
         context.set_default_timeout(TIMEOUT_MS)
-        contexts.append(context)
+        used.append((kind, context))
         tabs.append(Tab(context.new_page(), gateway))
         return tabs[-1]
 
     yield open_one
-    for context in contexts:
-        context.close()
+    for kind, context in used:
+        _empty(context, gateway.admin)
+        contexts[kind].append(context)
     assert [fault for tab in tabs for fault in tab.faults] == []
+
+
+def _empty(context: BrowserContext, origin: str) -> None:
+    """Close its pages, and clear all that it keeps but its cache of files that never change."""
+    session = context.new_cdp_session(context.pages[0])
+    kinds = "cookies,local_storage,indexeddb,service_workers,cache_storage"
+    session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": kinds})
+    for page in context.pages:
+        page.close()
+    context.clear_cookies()
 
 
 @pytest.fixture
@@ -77,16 +106,18 @@ def tab(open_tab: Callable[..., Tab]) -> Tab:
 
 
 @pytest.fixture
+def new_tab(browser: Browser, gateway: Gateway) -> Iterator[Tab]:
+    """A tab of a browser that was never here."""
+    context = browser.new_context(base_url=gateway.admin)
+    yield Tab(context.new_page(), gateway)
+    context.close()
+
+
+@pytest.fixture
 def root_tab(tab: Tab) -> Tab:
     """A tab of the root account, signed in by the session's API."""
     tab.sign_in()
     return tab
-
-
-@pytest.fixture
-def page(tab: Tab) -> Page:
-    """The page of a tab."""
-    return tab.page
 
 
 @pytest.fixture

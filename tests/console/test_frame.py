@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, Response, expect
+from playwright.sync_api import Response, expect
 
 from tests.console.tab import Tab
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY
@@ -48,6 +48,23 @@ def test_a_session_that_ends_asks_to_sign_in_and_keeps_the_page(root_tab: Tab) -
     expect(page.get_by_text("No such page")).to_be_visible()
 
 
+def test_a_page_says_that_nobody_is_there(root_tab: Tab) -> None:
+    """What it asks by itself keeps no session; a key or a click makes it a person's again."""
+    page = root_tab.page
+    page.clock.install()
+    root_tab.open("/console/stores")
+    asked: list[str | None] = []
+    page.on("request", lambda one: asked.append(one.headers.get("x-sluice-unattended")) if "/api/" in one.url else None)
+    page.clock.run_for(30_000)
+    page.wait_for_function("performance.now() > 0")
+    assert set(asked) == {None}
+    with page.expect_request(lambda one: "x-sluice-unattended" in one.headers):
+        page.clock.run_for(60_000)
+    page.keyboard.press("Shift")
+    with page.expect_request(lambda one: "/api/" in one.url and "x-sluice-unattended" not in one.headers):
+        page.clock.run_for(30_000)
+
+
 def test_palette_by_keyboard(root_tab: Tab) -> None:
     """Ctrl-K, a word, Enter: another page, without the pointer."""
     page = root_tab.page
@@ -72,8 +89,9 @@ def test_frame_is_accessible(open_tab: Callable[..., Tab], scheme: str) -> None:
     tab.check_accessibility()
 
 
-def test_first_load_is_small(page: Page) -> None:
+def test_first_load_is_small(new_tab: Tab) -> None:
     """What the first page loads, compressed, stays within its budget."""
+    page = new_tab.page
     answers: list[Response] = []
     page.on("response", lambda answer: answers.append(answer))
     page.goto("/console/")

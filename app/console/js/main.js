@@ -3,6 +3,7 @@ import { html, render, useEffect, useSignal } from "./ui.js";
 import { Shell } from "./components/shell.js";
 import { Unreachable } from "./components/unreachable.js";
 import { SignIn } from "./rooms/sign-in/sign-in.js";
+import { startFocusKeeper } from "./focus.js";
 import { startRouter } from "./router.js";
 import { session } from "./session.js";
 import { loadSession } from "./sign-in.js";
@@ -20,4 +21,5 @@ function App() {
 }
 
 startRouter();
+startFocusKeeper();
 render(html`<${App} />`, document.getElementById("app"));

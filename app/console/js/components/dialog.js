@@ -21,7 +21,7 @@ export function Dialog({ title, onClose, foot, wide, children }) {
     onClose();
   };
   return html`
-    <dialog ref=${element} class=${wide ? "wide" : ""} aria-label=${title} onCancel=${cancel} onClose=${reopen}>
+    <dialog ref=${element} tabindex="-1" class=${wide ? "wide" : ""} aria-label=${title} onCancel=${cancel} onClose=${reopen}>
       <div class="dialog-body">
         <div class="row"><h2 class="grow">${title}</h2><${Button} kind="plain" icon="close" label="Close" onClick=${onClose} /></div>
         ${children}

@@ -32,18 +32,19 @@ export function Chart({ title, data, lines, format, steps, summary }) {
   const [failed, setFailed] = useState(false);
   useEffect(() => {
     let closed = false;
+    const element = root.current;
     const make = async () => {
       const UPlot = await loadLibrary();
       if (closed) return;
       plot.current?.destroy();
-      plot.current = new UPlot(options({ UPlot, root: root.current, lines, format, steps }), latest.current, root.current);
+      plot.current = new UPlot(options({ UPlot, root: element, lines, format, steps }), latest.current, element);
     };
     make().catch(() => setFailed(true));
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     const remake = () => make().catch(() => setFailed(true));
     scheme.addEventListener("change", remake);
-    const observer = new ResizeObserver(() => plot.current?.setSize({ width: root.current.clientWidth, height: HEIGHT_PX }));
-    observer.observe(root.current);
+    const observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
+    observer.observe(element);
     return () => {
       closed = true;
       scheme.removeEventListener("change", remake);
