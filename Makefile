@@ -32,7 +32,7 @@ check: lint ## While you develop: lint, types, arrows, and the quick unit tests 
 
 test: lint ## What CI runs: lint, types, arrows, all tests at small sizes, an install outside the checkout
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(TESTS)
-	$(if $(TESTS),,SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup tests/reliability/crash)
+	$(if $(TESTS),,SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup tests/reliability/crash tests/console/test_operations.py)
 	sh scripts/check_install.sh
 
 coverage: $(VENV)/.dev ## The tests again, with the lines and branches that they reach (three times as long; 90 % are asked)
