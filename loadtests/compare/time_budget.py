@@ -23,6 +23,8 @@ LEAST_STRETCH, MOST_STRETCH = 0.25, 8.0
 """Durations are shortened and lengthened so far before there are fewer or more repeats."""
 REPORT_SECONDS = 4.0
 """Seconds kept for the report of a small run."""
+FIRST_SECONDS = 60.0
+"""The first cell of a run may end so much too late: with none there is nothing to report."""
 GRACE_SHARE = 0.03
 """A cell may end so much of the whole time too late; then it is broken off."""
 
@@ -54,9 +56,9 @@ class Deadline:
         """Return the seconds left; infinite without an end."""
         return self.seconds - self.took() if self.seconds else math.inf
 
-    def is_over(self) -> bool:
-        """Return whether what still runs must be broken off."""
-        return self.left() < -GRACE_SHARE * self.seconds
+    def is_over(self, patience: float = 0.0) -> bool:
+        """Return whether what still runs must be broken off, `patience` seconds later than usual."""
+        return self.left() < -GRACE_SHARE * self.seconds - patience
 
 
 def divide(minutes: float, chosen: Mapping[str, SelectedScenario], targets: int, slowness: float = 1.0) -> Division:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.loadtests.compare import rounds, time_budget
+from sluice_s3.loadtests.compare import outlook, rounds, time_budget
 from sluice_s3.loadtests.compare import run as running
 from sluice_s3.loadtests.compare.plan import Plan, select_scenarios
 from sluice_s3.loadtests.compare.time_budget import (
@@ -135,3 +135,11 @@ def test_nothing_could_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run = clock.run(tmp_path, 1)
     assert (run.meta["state"], run.meta["reason"]) == ("partial", "there was no time to measure anything")
     assert clock.now < 310
+
+
+def test_one_cell_is_measured_however_short_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, 10.0, 20.0)
+    run = clock.run(tmp_path, 0.1)
+    assert len(clock.played) == 1
+    assert run.meta["state"] == "complete"
+    assert outlook.sentences(run.meta)[0] == "Measured for 0 min 30 s: 24 s longer than it had (0 min 6 s)."
