@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sluice_s3.loadtests.compare.devices import device_of, sectors_of
+from sluice_s3.loadtests.compare.resources import sample_processes
+from sluice_s3.loadtests.compare.targets import RunningTarget
 from sluice_s3.loadtests.request_log import read_rows
 
 DROP = Path("/proc/sys/vm/drop_caches")
@@ -26,7 +28,8 @@ COLD_SHARE = 0.5
 class Coldness:
     """How cold a cell was. `by` is what emptied the cache, `device` None where no block device is below.
 
-    `device` are the bytes that it read meanwhile, `received` those that clients got.
+    `device` are the bytes that were read of it meanwhile, by the processes of the store where these are known (others
+    use it too), `received` those that clients got.
     """
 
     by: str
@@ -54,11 +57,13 @@ def can_drop() -> bool:
 class Evictor:
     """Empties the cache of these directories again and again: `drop_caches` as root, else file by file.
 
-    What is dirty stays in the cache: a gateway syncs what it acknowledges.
+    What is dirty stays in the cache: a gateway syncs what it acknowledges. `processes` are those of the store, the
+    gateway and what serves its mount: the kernel counts what each reads of a device.
     """
 
-    def __init__(self, directories: Sequence[Path]) -> None:
+    def __init__(self, directories: Sequence[Path], processes: Sequence[int] = ()) -> None:
         self._directories = directories
+        self._processes = processes
         self._whole = can_drop()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -91,7 +96,17 @@ class Evictor:
 
     def _read(self) -> int | None:
         found = [sectors[0] for number in self._devices if (sectors := sectors_of(number)) is not None]
+        own = [sample.read for root in self._processes if (sample := sample_processes(root)) is not None]
+        known = [one for one in own if one is not None]
+        if found and known and len(known) == len(self._processes):
+            return sum(known)
         return sum(found) if found else None
+
+
+def evictor_of(there: RunningTarget) -> Evictor:
+    """Return what empties the cache of a running target from now on."""
+    processes = [pid for pid in (there.gateway_pid, there.mount_pid) if pid]
+    return Evictor([one for one in (there.path, there.backing) if one is not None], processes)
 
 
 def evict(directories: Sequence[Path], over: threading.Event | None = None) -> None:

@@ -19,7 +19,7 @@ from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.targets import Keys
 from sluice_s3.loadtests.compare import outlook
 from sluice_s3.loadtests.compare import run_metadata as meta_file
-from sluice_s3.loadtests.compare.cold import Evictor
+from sluice_s3.loadtests.compare.cold import evictor_of
 from sluice_s3.loadtests.compare.live import Progress, RowsTail
 from sluice_s3.loadtests.compare.machine import ClockWatch, OthersWatch
 from sluice_s3.loadtests.compare.plan import Plan, PlanError, SelectedScenario
@@ -291,7 +291,7 @@ class Run:
             if self._progress.live:
                 self._progress.show_live(tail.look())
 
-        cold = Evictor([one for one in (there.path, there.backing) if one]) if self.plan.cold and there.path else None
+        cold = evictor_of(there) if self.plan.cold and there.path else None
         self._others.restart()
         outcome: TrialResult | None = None
         try:

@@ -10,6 +10,8 @@ import pytest
 
 from sluice_s3.loadtests.compare import cold
 from sluice_s3.loadtests.compare.cold import Coldness, Evictor, evict
+from sluice_s3.loadtests.compare.resources import ResourceSample
+from sluice_s3.loadtests.compare.targets import RunningTarget
 from sluice_s3.loadtests.request_log import Recorder, TrialId, merge
 from tests.support.waiting import eventually
 
@@ -74,6 +76,16 @@ def test_what_the_device_read_is_set_against_what_was_received(tmp_path: Path, m
     assert not evictor._thread.is_alive()
     read[0] += 10**9
     assert Coldness("x", 1, 10**9, 5000).share == 1.0, "others read too"
+
+
+def test_what_others_read_of_the_device_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = [1000]
+    monkeypatch.setattr(cold, "device_of", lambda _: 7)
+    monkeypatch.setattr(cold, "sectors_of", lambda _: (10**12, 0))
+    monkeypatch.setattr(cold, "sample_processes", lambda _: ResourceSample(None, None, read[0], 0))
+    evictor = cold.evictor_of(RunningTarget(path=tmp_path, gateway_pid=5, mount_pid=6))
+    read[0] += 100
+    assert evictor.end(rows(tmp_path, 1000)).device == 200, "of the gateway, and of what serves its mount"
 
 
 def test_without_a_device_and_without_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
