@@ -69,6 +69,12 @@ def describe_failure(error: OSError, home: Path) -> str:
             break
         except OSError:  # missing, or below a directory that is closed to this user
             continue
+    where = f"{error.strerror}: {place} belongs to user {found.st_uid} (mode {stat.S_IMODE(found.st_mode):o})"
+    if os.geteuid() in (ROOT, found.st_uid) and found.st_mode & stat.S_IWUSR:
+        return (
+            f"{where}, which user {os.geteuid()} may write to, but the mount maps this user to another one (NFS: "
+            f"root_squash): run as another user, to whom the directory belongs"
+        )
     owner = f"{os.geteuid()}:{os.getegid()}"
     if place.is_relative_to(home.absolute()):
         cure = f"make all of it this user's (chown -R {owner} {home.absolute()})"
@@ -78,8 +84,7 @@ def describe_failure(error: OSError, home: Path) -> str:
         user, _, group = owner.partition(":")
         cure = f"make a directory there for this user (install -d -o {user} -g {group} {wanted})"
     return (
-        f"{error.strerror}: {place} belongs to user {found.st_uid} (mode {stat.S_IMODE(found.st_mode):o}), and this "
-        f"runs as user {os.geteuid()}: {cure}, or run as its owner (in a container: --user "
+        f"{where}, and this runs as user {os.geteuid()}: {cure}, or run as its owner (in a container: --user "
         f"{found.st_uid}:{found.st_gid})"
     )
 

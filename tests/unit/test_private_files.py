@@ -353,3 +353,15 @@ def test_what_root_makes_belongs_to_the_service(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="link"):
         open_file(run_dir / "link")
     assert linked.stat().st_uid == 0
+
+
+def test_a_mount_that_maps_this_user_to_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An NFS server with root_squash forbids root what its own directory allows."""
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid)
+    said = describe_failure(PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "store")), tmp_path)
+    assert "root_squash" in said
+    assert "chown" not in said
+    tmp_path.chmod(0o555)
+    monkeypatch.setattr(os, "geteuid", lambda: 10001)
+    assert "root_squash" not in describe_failure(PermissionError(errno.EACCES, "", str(tmp_path)), tmp_path)

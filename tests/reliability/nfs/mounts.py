@@ -15,6 +15,13 @@ HASTY = {"SLUICE_DISCARD_GRACE": "0", "SLUICE_PACK_SIZE": str(1 << 20), "SLUICE_
 """Packs are full soon, and what died is removed and compacted during the run; a busy machine is no outage."""
 
 
+APART = {
+    "4": ("vers=4.2,hard", "vers=4.1,hard"),
+    "3": ("vers=3,hard,nosharecache", "vers=3,hard,nosharecache"),
+}
+"""Options of two mounts that share neither caches nor, on NFS 4, the identity by which the server knows a machine."""
+
+
 @contextmanager
 def mounted(directory: Path, export: str = "/sync", options: str = "vers=4.2,hard") -> Iterator[Path]:
     """Mount an export of the server while the block runs."""

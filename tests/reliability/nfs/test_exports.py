@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from sluice_s3.storage_drivers.errors import StoreFailed
 from sluice_s3.storage_drivers.identity import lock_store
-from tests.reliability.nfs.mounts import forget, gateway_on, mounted
+from tests.reliability.nfs.mounts import APART, forget, gateway_on, mounted
 from tests.support.gateway import client
 from tests.support.waiting import eventually
 
@@ -114,15 +114,18 @@ def test_root_is_nobody(tmp_path: Path) -> None:
     print(refused.value, log)
     assert "ermission denied" in log
     assert str(mount) in log
+    assert "root_squash" in log
     assert "Traceback" not in log
 
 
-@pytest.mark.parametrize("version", ["4.2", "3"])
+@pytest.mark.parametrize("version", APART)
 def test_a_rebuild_keeps_gateways_out(tmp_path: Path, version: str) -> None:
     """The lock on `store.json` is the server's, so that a rebuild by another mount sees who uses the store."""
-    options = f"vers={version},hard,nosharecache"
     with ExitStack() as stack:
-        mounts = [stack.enter_context(mounted(tmp_path / f"m{number}", options=options)) for number in range(2)]
+        mounts = [
+            stack.enter_context(mounted(tmp_path / f"mount{number}", options=options))
+            for number, options in enumerate(APART[version])
+        ]
         root = mounts[0] / tmp_path.name
         with gateway_on(mounts[0], tmp_path), pytest.raises(StoreFailed, match="in use"):
             lock_store(mounts[1] / tmp_path.name, alone=True)

@@ -9,7 +9,7 @@ for disk in a: b:/sync c:/async d:/small e:/squash f:/closed; do
     device=/dev/ubd${disk%:*} where=/srv${disk#*:}
     blkid -s TYPE "$device" >/dev/null || mkfs.ext4 -q -E lazy_itable_init=1,quotatype=usrquota -O quota "$device"
     mkdir -p "$where"
-    mount "$device" "$where"
+    mount -o usrquota "$device" "$where"
 done
 mkdir -p /srv/state
 mount --bind /srv/state /var/lib/nfs
