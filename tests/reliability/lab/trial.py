@@ -51,25 +51,39 @@ def run_trial(
 ) -> list[Row]:
     """Build the set-up, and let each of the faults strike it once. `size` is only for the command that replays it."""
     rows: list[Row] = []
-    with built(setup, directory) as site:
-        remains: list[Remains] = []
-        sources = _make_sources(site)
-        for episode in plan.episodes(seed, setup.name, faults, setup.buckets, before, hold):
-            row = Row(seed, setup.name, episode.fault, size)
-            rows.append(row)
-            try:
-                remains.append(run_episode(site, episode, row, sources))
-            except Exception:
-                # nothing can be said of a site that did not come back
-                row.findings.append(Finding("wrong", f"the trial ended: {traceback.format_exc()}\n{site.log[-3000:]}"))
-                report(row)
-                return rows
-            report(row)
-        last = Row(seed, setup.name, END, size)
-        rows.append(last)
-        _end(site, remains, sources, last)
-        report(last)
+
+    def told(row: Row) -> None:
+        rows.append(row)
+        report(row)
+
+    try:
+        with built(setup, directory) as site:
+            _strike_all(site, plan.episodes(seed, setup.name, faults, setup.buckets, before, hold), told, seed, size)
+    except Exception:  # the next set-up may do better
+        told(_ended(Row(seed, setup.name, END, size), ""))
     return rows
+
+
+def _strike_all(site: Site, episodes: Sequence[Episode], told: Report, seed: int, size: str) -> None:
+    """One episode after the other, and the end."""
+    remains: list[Remains] = []
+    sources = _make_sources(site)
+    for episode in episodes:
+        row = Row(seed, site.setup.name, episode.fault, size)
+        try:
+            remains.append(run_episode(site, episode, row, sources))
+        except Exception:  # nothing more can be said of a site that did not come back
+            told(_ended(row, site.log))
+            return
+        told(row)
+    last = Row(seed, site.setup.name, END, size)
+    _end(site, remains, sources, last)
+    told(last)
+
+
+def _ended(row: Row, log: str) -> Row:
+    row.findings.append(Finding("wrong", f"the trial ended: {traceback.format_exc()}\n{log[-3000:]}"))
+    return row
 
 
 def run_episode(site: Site, episode: Episode, row: Row, sources: Ledger) -> Remains:
