@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 class Cell:
     """A cell of a table.
 
-    `mark` is `best`, `bad`, `quiet` or empty; `heat` (0 to 1) colours it; `title` appears on hover.
+    `mark` is `best`, `bad`, `quiet`, `wide` (a sentence) or empty; `heat` (0 to 1) colours it; `title`
+    appears on hover.
     """
 
     text: str

@@ -24,7 +24,7 @@ NOTE = "load-test.json"
 """In each directory: what it is, as the API shows it, and its scratch directories."""
 ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 REPORT = "report.html"
-RESULTS = ("meta.json", "report.html", "report.json", "report.md", "resources.csv")
+RESULTS = ("meta.json", "report.html", "report.json", "report.md", "resources.csv", "rows.parquet")
 """Files of `sluice bench`, beside `rows/` and `logs/`."""
 
 

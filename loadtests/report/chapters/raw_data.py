@@ -14,7 +14,7 @@ def chapter(model: Model) -> Chapter:
     rows = [
         Link(
             f"{cell['target']}, {cell['scenario']}, repeat {cell['repeat']}",
-            quote(str(cell["file"])),
+            quote(str(cell["file"]).lstrip("/")),
             f"{cell['rows']:,} rows",
         )
         for cell in model.meta["cells"]

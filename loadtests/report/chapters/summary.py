@@ -50,12 +50,12 @@ def by_use(report: Report) -> Table:
     for one in report.verdict.judgements:
         row: list[str | Cell] = [Cell(one.use.name, title=one.use.what)]
         row.append(Cell(_call(one), "best" if one.winners else "quiet"))
-        row += [_figures(figures.get(one.use.name), one, name) for name in names]
-        rows.append([*row, Cell(sentence(one))])
+        row.append(Cell(sentence(one), "wide"))
+        rows.append([*row, *(_figures(figures.get(one.use.name), one, name) for name in names)])
     note = "Throughput, and latency: median / 99th percentile. " + "; ".join(
         f"{one.use.name}: {one.use.what}" for one in report.verdict.judgements
     )
-    return Table(["Use", "Take", *names, "Why"], rows, "", f"{note}.", 3 + len(names))
+    return Table(["Use", "Take", "Why", *names], rows, "", f"{note}.", 3 + len(names))
 
 
 def _figures(found: UseFigures | None, judgement: Judgement, name: str) -> Cell:
