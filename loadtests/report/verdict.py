@@ -16,6 +16,8 @@ from sluice_s3.loadtests.report.use_cases import BAD_SHARE, USES, Measure, Use, 
 TOGETHER = Use("All of it", "the geometric mean of the uses above")
 RESTLESS = 0.15
 """A run is noisy if its median figure varies by more between repeats."""
+UNBOUNDED = 1000
+"""An interval that reaches farther to a side says nothing; its bounds are not shown."""
 SMALL_SAMPLE = {3: 1.13, 4: 1.09, 5: 1.06}
 """Corrects the mean bias of a standard deviation of few values (1 / c4)."""
 
@@ -258,6 +260,8 @@ def margin(difference: Difference) -> str:
         between = f" ({_bound(low)} to {_bound(high)} %)"
         if max(ratio, high / 3) >= 2 or low < 1 / 3:
             between = f" ({significant(low, 2)} to {significant(high, 2)} times as fast)"
+        if low < 1 / UNBOUNDED or high > UNBOUNDED:
+            between = f" (the interval is wider than 1/{UNBOUNDED:,} to {UNBOUNDED:,} times)"
     by = f"a factor of {significant(ratio, 2)}" if ratio >= 2 else percent(ratio - 1)
     return f" by {by}{between}"
 

@@ -12,8 +12,10 @@ from sluice_s3.loadtests.report.units import percent
 from sluice_s3.loadtests.report.usage import FULL
 from sluice_s3.loadtests.report.use_cases import BAD_SHARE
 from sluice_s3.loadtests.report.use_figures import UseFigures
-from sluice_s3.loadtests.report.verdict import Cost, Judgement, Score, Verdict, sentence
+from sluice_s3.loadtests.report.verdict import Cost, Judgement, Score, Verdict, join_names, margin, sentence
 
+MOST_NAMED = 3
+"""Rivals that the reason for a verdict names."""
 CALLS = {
     "faster": "faster",
     "slower": "slower",
@@ -50,12 +52,26 @@ def by_use(report: Report) -> Table:
     for one in report.verdict.judgements:
         row: list[str | Cell] = [Cell(one.use.name, title=one.use.what)]
         row.append(Cell(_call(one), "best" if one.winners else "quiet"))
-        row.append(Cell(sentence(one), "wide"))
+        row.append(Cell(_why(one), "wide", title=sentence(one)))
         rows.append([*row, *(_figures(figures.get(one.use.name), one, name) for name in names)])
     note = "Throughput, and latency: median / 99th percentile. " + "; ".join(
         f"{one.use.name}: {one.use.what}" for one in report.verdict.judgements
     )
     return Table(["Use", "Take", "Why", *names], rows, "", f"{note}.", 3 + len(names))
+
+
+def _why(judgement: Judgement) -> str:
+    """Return the sentence; of many stores the next and the last one only, and the whole on hover."""
+    if len(judgement.over) <= MOST_NAMED:
+        return sentence(judgement)
+    ordered = sorted(judgement.over, key=lambda name: judgement.over[name].ratio or 1.0)
+    near, far = (f"{name}{margin(judgement.over[name])}" for name in (ordered[0], ordered[-1]))
+    words = f"{judgement.best} was measured the fastest: before {near}; the slowest is {far}"
+    failed = [name for name, score in judgement.scores.items() if score.failed > BAD_SHARE]
+    parts = [words, *([f"Too many requests failed on {join_names(failed)}"] if failed else [])]
+    if judgement.limited:
+        parts.append(f"The generator was the bottleneck with {join_names(judgement.limited)}")
+    return ". ".join(parts) + "."
 
 
 def _figures(found: UseFigures | None, judgement: Judgement, name: str) -> Cell:

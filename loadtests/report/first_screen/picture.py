@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sluice_s3.loadtests.report.chapters.saturation import curve
 from sluice_s3.loadtests.report.context import Report
@@ -17,6 +17,8 @@ from sluice_s3.loadtests.report.verdict import Judgement
 
 MOST_BARS = 4
 """Stores with a bar each; more of them are dots on one line."""
+MOST_REACH = 1.5
+"""The axis of bars reaches so many times the largest value at most."""
 CALLS = {
     "no difference": "no difference",
     "too noisy": "too noisy to call",
@@ -49,8 +51,7 @@ def _scale(model: Model) -> list[Figures]:
 
 
 def _bars(report: Report, one: UseFigures) -> list[Track]:
-    fastest = max(value.reach for value in one.throughput.values())
-    slowest = max((value.reach for value in one.latency.values()), default=0.0)
+    fastest, slowest = _top(one.throughput), _top(one.latency)
     lines = []
     for target in one.targets:
         index = _colour(report, one.judgement, target)
@@ -59,6 +60,12 @@ def _bars(report: Report, one: UseFigures) -> list[Track]:
             columns.append(_column(one.latency[target], slowest, one.render_latency(target), target, index))
         lines.append(Track(target, columns, "" if index is None else "winner"))
     return lines
+
+
+def _top(values: Mapping[str, Value]) -> float:
+    """Return the end of the axis. A wide interval is cut off there, else it would leave no room for the values."""
+    means = max((value.mean for value in values.values()), default=0.0)
+    return min(max((value.reach for value in values.values()), default=0.0), means * MOST_REACH)
 
 
 def _column(value: Value, top: float, words: str, target: str, index: int | None) -> tuple[str, str]:

@@ -8,12 +8,17 @@ from sluice_s3.loadtests.report.plots import svg
 
 LENGTH, HEIGHT = 1000, 14
 """Units along and across of a bar. It is stretched along only."""
+ROOM = 1.25
+"""A line of dots reaches so many times the largest value, and as far below the smallest."""
 EDGE = 2.5
 """Percent that a line of dots leaves free at both ends."""
 
 
 def bar(words: str, value: float, low: float | None, high: float | None, top: float, index: int | None) -> str:
-    """Draw a value from 0 with its interval. `index` is the colour of the target, None for no colour."""
+    """Draw a value from 0 with its interval, which is cut off at `top`.
+
+    `index` is the colour of the target, None for no colour.
+    """
     across = svg.Scale(0, top or 1.0, 0, LENGTH)
     kind = "block" if index is None else f"block {svg.colour(index)}"
     drawn = [svg.tag("rect", x=0, y=2, width=across.at(value), height=HEIGHT - 4, class_=kind)]
@@ -23,18 +28,19 @@ def bar(words: str, value: float, low: float | None, high: float | None, top: fl
         drawn += [
             svg.tag("line", x1=across.at(one), x2=across.at(one), y1=middle - 3, y2=middle + 3, class_="reach")
             for one in (low, high)
+            if one <= (top or 1.0)
         ]
     return _line(words, *drawn)
 
 
 def dots(words: str, values: Sequence[tuple[str, float, float | None, float | None, int, bool]]) -> str:
-    """Draw many values on one logarithmic line, each as a dot with the number of its target.
+    """Draw many values on one logarithmic line, each as a dot with the number of its target. Intervals are cut off.
 
     A value is (words, value, low, high, index of the target, whether it has a colour). Places are in percent, so that
     the numbers are not stretched with the line.
     """
-    known = [one for _, *three, _, _ in values for one in three if one]
-    low, high = (min(known) / 1.05, max(known) * 1.05) if known else (1.0, 10.0)
+    known = [value for _, value, _, _, _, _ in values if value > 0]
+    low, high = (min(known) / ROOM, max(known) * ROOM) if known else (1.0, 10.0)
     across = svg.Scale(low, high, EDGE, 100 - EDGE, log=True)
     drawn = [svg.tag("line", x1="0%", x2="100%", y1="50%", y2="50%", class_="rail")]
     for name, value, least, most, index, coloured in sorted(values, key=lambda one: one[5]):

@@ -253,6 +253,7 @@ def test_nobody_wins_where_one_is_too_noisy_and_the_other_the_same() -> None:
         (1.1, 0.8, 1.5, " by 10 % (-20 to 50 %)"),
         (3.5, 2.9, 4.2, " by a factor of 3.5 (2.9 to 4.2 times as fast)"),
         (1.36, 0.014, 137.0, " by 36 % (0.014 to 137 times as fast)"),
+        (1.36, 0.0002, 9000.0, " by 36 % (the interval is wider than 1/1,000 to 1,000 times)"),
         (1.5, None, None, " by 50 %"),
     ],
 )
