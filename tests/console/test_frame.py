@@ -48,11 +48,12 @@ def test_a_session_that_ends_asks_to_sign_in_and_keeps_the_page(root_tab: Tab) -
     expect(page.get_by_text("No such page")).to_be_visible()
 
 
-def test_a_page_says_that_nobody_is_there(root_tab: Tab) -> None:
+def test_a_page_says_that_nobody_is_there(new_tab: Tab) -> None:
     """What it asks by itself keeps no session; a key or a click makes it a person's again."""
-    page = root_tab.page
-    page.clock.install()
-    root_tab.open("/console/stores")
+    new_tab.sign_in()
+    page = new_tab.page
+    page.clock.install()  # in all pages of its context, which nobody uses after it
+    new_tab.open("/console/stores")
     asked: list[str | None] = []
     page.on("request", lambda one: asked.append(one.headers.get("x-sluice-unattended")) if "/api/" in one.url else None)
     page.clock.run_for(30_000)
