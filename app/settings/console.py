@@ -18,13 +18,13 @@ class ConsoleSettings(BaseSettings):
     console: bool = Field(True, description="Serve the console on the admin listener, and let people sign in to it.")
     console_url: str = Field(
         "",
-        description="URL that browsers reach the console at (`https://HOST[:PORT]`), where a proxy changes host or "
-        "scheme; unset: the address that they ask for.",
+        description="URL that browsers reach the console at (`https://HOST[:PORT]`), to be set behind a proxy; unset: "
+        "the address that they ask for.",
     )
     public_url: str = Field(
         "",
-        description="URL that browsers and receivers of shared links reach S3 at (`https://HOST[:PORT]`); unset: the "
-        "host of the console with the port of the S3 listener.",
+        description="URL that browsers and receivers of shared links reach S3 at (`https://HOST[:PORT]`), to be set "
+        "behind a proxy; unset: the host of the console with the port of the S3 listener.",
     )
     console_insecure: bool = Field(
         False,

@@ -97,6 +97,19 @@ def test_the_file_as_it_is() -> None:
     assert [line for line in warnings if "could not resolve address 'gateway-" not in line] == []
 
 
+def test_the_file_of_the_guide(tmp_path: Path) -> None:
+    """What the guide gives is valid as it stands, but for the certificate."""
+    guide = (ROOT / "docs/guides/tls-behind-a-proxy.md").read_text()
+    text = guide.partition("```haproxy\n")[2].partition("```")[0]
+    pem = tmp_path / "s3.pem"
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout - -out -"
+    pem.write_bytes(subprocess.run(make.split(), capture_output=True, check=True).stdout)
+    assert text.count("/etc/haproxy/s3.pem") == 2
+    (tmp_path / "haproxy.cfg").write_text(text.replace("/etc/haproxy/s3.pem", str(pem)))
+    checked = subprocess.run([str(HAPROXY), "-c", "-f", tmp_path / "haproxy.cfg"], capture_output=True, text=True)
+    assert (checked.returncode, "[WARNING]" in checked.stderr) == (0, False), checked.stderr
+
+
 def test_signatures_hold(balancer: Balancer) -> None:
     s3 = client(balancer.endpoint)
     key = "a//b/../c d/ü+%2F~?"
