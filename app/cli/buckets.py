@@ -243,10 +243,13 @@ async def _move(index: Index, settings: Settings, name: str, store: str, wait: b
     moved = await index.begin_move(name, store)
     if not wait:
         return 0
-    if not await is_served(index, settings):
+    if moved.source and not await is_served(index, settings):
         print("no server runs: the next one moves what is there", file=sys.stderr)
         return 0
-    return await _watch(index, moved)
+    stuck = await _watch(index, moved)
+    if not stuck:
+        print(f"all of {name} is on the store {store}")
+    return stuck
 
 
 def _check_source(settings: Settings, store: str) -> None:

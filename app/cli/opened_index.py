@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice_s3.app.cli.common import fail
 from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.settings import Settings
+from sluice_s3.storage_drivers.identity import NAME as STORE_IDENTITY
 
 if TYPE_CHECKING:
     from sluice_s3.app.index import Index
@@ -81,7 +82,12 @@ async def opened_index(settings: Settings) -> AsyncIterator[Index]:
 def require_index(settings: Settings) -> None:
     """Exit with 1 when there is no index, as far as visible without a connection."""
     if settings.index_is_missing:
-        fail(f"there is no index at {settings.index_path} (--data and --index say where; `sluice serve` makes one)")
+        directories = [store.directory for store in settings.named_stores.values() if store.directory is not None]
+        if any((directory / STORE_IDENTITY).exists() for directory in directories):
+            cure = "the data is there: if the index is lost, `sluice rebuild` makes one from it"
+        else:
+            cure = "`sluice serve` makes one"
+        fail(f"there is no index at {settings.index_path} (--data and --index say where; {cure})")
 
 
 async def is_served(index: Index, settings: Settings) -> bool:

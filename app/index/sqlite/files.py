@@ -5,12 +5,14 @@ SQLite continues with a file that was unlinked or replaced, and acknowledges wri
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
 from sluice_s3.app.errors import StoreUnavailable
 
 WAL_SUFFIX = "-wal"
+logger = logging.getLogger("sluice.index")
 
 
 class IndexFiles:
@@ -28,6 +30,12 @@ class IndexFiles:
         """Raise StoreUnavailable when one of the files was removed or replaced."""
         if not self._lost:
             self._lost = next(filter(None, map(self._check, self._paths)), "")
+            if self._lost:
+                logger.error(
+                    "index: %s: it takes no changes any more. Stop the gateway; `sluice rebuild` makes an index from "
+                    "the data, unless the old one can be put back",
+                    self._lost,
+                )
         if self._lost:
             raise StoreUnavailable(reason=self._lost)
 

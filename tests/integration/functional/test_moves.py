@@ -135,6 +135,7 @@ def test_nobody_notices(tmp_path: Path) -> None:
         for store in ("slow", "fast", "slow"):
             eventually(lambda store=store: gateway.run("bucket", "move", "moved", store, check=False).returncode == 0)
             assert moving(gateway, "moved") is None
+            assert gateway.run("bucket", "move", "moved", store).stdout == f"all of moved is on the store {store}\n"
             assert s3.head_bucket(Bucket="moved")["ResponseMetadata"]["HTTPHeaders"]["x-sluice-store"] == store
         for user in users:
             user.stop()

@@ -65,6 +65,8 @@ def test_an_index_that_is_removed_acknowledges_nothing(gateway: Gateway, suffix:
     assert status(s3.put_object, Key="new", Body=b"2") == 503
     assert outcomes(gateway) == (503, 200, 503)
     assert not is_ready(gateway)
+    log = gateway.data.with_name(f"{gateway.data.name}.log").read_text()
+    assert f"sluice.db{suffix} of the index was removed: it takes no changes any more" in log
 
 
 def test_an_index_that_is_replaced_acknowledges_nothing(gateway: Gateway, tmp_path: Path) -> None:
