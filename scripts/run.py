@@ -18,7 +18,7 @@ WELCOME = """
 Sluice is ready.
 
   endpoint    {endpoint}
-{keys}
+{console}{keys}
 A first request, in another terminal:
 
 {first}
@@ -37,13 +37,16 @@ CURL = """\
   s3 -X PUT {endpoint}/first
   s3 -T README.md {endpoint}/first/
   s3 {endpoint}/first
+
+That needs curl 7.75 or later. With `aws` it is shorter: pip install awscli
 """
 
 
-def welcome(endpoint: str, data: Path) -> str:
+def welcome(endpoint: str, console: str, data: Path) -> str:
     """Return how to use the gateway, by the AWS command line if it is installed, else by curl.
 
-    It contains the generated keys, or refers to those of the environment, which it does not print.
+    `console` is its address, empty where there is none. The text contains the generated keys, or refers to those of the
+    environment, which it does not print.
     """
     region = os.environ.get("SLUICE_REGION", "us-east-1")
     exports = f"  export AWS_DEFAULT_REGION={region}\n"
@@ -57,7 +60,16 @@ def welcome(endpoint: str, data: Path) -> str:
             + exports
         )
     first = (AWS if shutil.which("aws") else CURL).format(exports=exports, endpoint=endpoint, region=region)
-    return WELCOME.format(endpoint=endpoint, keys=keys, first=first)
+    line = f"  console     {console}\n" if console else ""
+    return WELCOME.format(endpoint=endpoint, console=line, keys=keys, first=first)
+
+
+def console_address(admin_port: int) -> str:
+    """Return where people sign in; empty where the settings leave no console."""
+    if admin_port <= 0 or os.environ.get("SLUICE_CONSOLE", "").lower() in ("0", "false", "no", "off"):
+        return ""
+    scheme = "https" if os.environ.get("SLUICE_TLS_CERT") else "http"
+    return os.environ.get("SLUICE_CONSOLE_URL") or f"{scheme}://localhost:{admin_port}"
 
 
 def wait_ready(port: int, gateway: subprocess.Popen[bytes]) -> bool:
@@ -80,15 +92,18 @@ def main() -> int:
     options = parser.parse_args()
     sluice = Path(sys.executable).with_name("sluice")
     command = [str(sluice), "serve", "--host", "127.0.0.1", "--port", str(options.port), "--data", str(options.data)]
-    if not os.environ.get("SLUICE_ADMIN_PORT"):  # so that two of them need two ports, not four
-        command += ["--admin-port", str(options.port + 1 if options.port < 65535 else -1)]
+    given = os.environ.get("SLUICE_ADMIN_PORT", "")
+    admin_port = int(given) if given.isdecimal() else -1
+    if not given:  # so that two of them need two ports, not four
+        admin_port = options.port + 1 if options.port < 65535 else -1
+        command += ["--admin-port", str(admin_port)]
     # its own session: Ctrl-C reaches us alone, and the gateway gets one signal, the one it stops gracefully on
     gateway = subprocess.Popen(command, start_new_session=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: gateway.terminate())
     endpoint = f"http://127.0.0.1:{options.port}"
     if wait_ready(options.port, gateway):
-        print(welcome(endpoint, options.data), flush=True)
+        print(welcome(endpoint, console_address(admin_port), options.data), flush=True)
     code = gateway.wait()
     return 0 if code in (0, -signal.SIGTERM) else code
 
