@@ -5,14 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from sluice_s3.app.cli.rebuild import show_progress, without_server
+from sluice_s3.app.cli.transfer import (
+    CaFileOption,
+    InsecureOption,
+    ProfileOption,
+    RegionOption,
+    VirtualHostOption,
+    other_endpoint,
+    require_boto3,
+)
 from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.settings import Settings
 from sluice_s3.storage_drivers.errors import DriverError
@@ -20,7 +30,7 @@ from sluice_s3.storage_drivers.errors import DriverError
 if TYPE_CHECKING:
     from sluice_s3.app.jobs.backup.check import Report
     from sluice_s3.app.jobs.backup.create import Summary
-    from sluice_s3.app.jobs.backup.directory import BackupDirectory
+    from sluice_s3.app.jobs.backup.place import BackupPlace
     from sluice_s3.app.jobs.integrity.fsck import Report as FsckReport
 
 DAMAGED = 8
@@ -28,7 +38,8 @@ DAMAGED = 8
 SECRETS = (
     "SECRET: it holds the secret keys of all accounts and users, in its index{}: guard it as you guard the gateway"
 )
-Backups = Annotated[Path, typer.Argument(metavar="BACKUPS", help="Directory of backups.")]
+Backups = Annotated[str, typer.Argument(metavar="BACKUPS", help="Directory of backups, or s3://BUCKET/PREFIX.")]
+EndpointOption = Annotated[str | None, typer.Option("--endpoint", help="URL of the S3 of s3://BUCKET/PREFIX.")]
 
 
 def backup_command(
@@ -43,34 +54,41 @@ def backup_command(
         bool, typer.Option("--without-keys", help="Leave out the master key, root's keys, the admin token, the config.")
     ] = False,
     as_json: JsonOption = False,
+    endpoint: EndpointOption = None,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+    virtual_host: VirtualHostOption = False,
+    ca_file: CaFileOption = None,
+    insecure_tls: InsecureOption = False,
 ) -> None:
     """Back up index, data and keys into BACKUPS; may run beside a server.
 
-    What earlier backups there have is not copied again. Exit codes: 0 done; 1 it failed; 8 it is made, but something
+    What earlier backups there have is not copied again. The keys for s3:// are AWS_ACCESS_KEY_ID and
+    AWS_SECRET_ACCESS_KEY, or those of a profile. Exit codes: 0 done; 1 it failed; 8 it is made, but something
     was missing or unreadable in the stores (listed).
     """
     import apsw
 
     from sluice_s3.app.jobs.backup.create import create
-    from sluice_s3.app.jobs.backup.directory import BackupDirectory
 
     settings = load_settings(data=data, config=config, index=index)
     if settings.index_is_missing:
         fail("there is no index here")
     try:
-        with show_progress() as progress:
-            made = asyncio.run(create(settings, backups, keys=not without_keys, progress=progress))
-        pruned = None
-        if keep is not None:
-            directory = BackupDirectory(backups)
-            with directory.locked(alone=True):
-                pruned = directory.prune(keep)
+        remote = _Remote(endpoint, region, profile, virtual_host, ca_file, insecure_tls)
+        with closing(_open_place(backups, remote)) as place:
+            with show_progress() as progress:
+                made = asyncio.run(create(settings, place, keys=not without_keys, progress=progress))
+            pruned = None
+            if keep is not None:
+                with place.locked(alone=True):
+                    pruned = place.prune(keep)
     except (DomainError, DriverError, OSError, apsw.Error) as error:
         fail(f"the backup failed: {describe(error)}")
     if as_json:
         print(json.dumps({**made._asdict(), "pruned": pruned}))
     else:
-        _print_made(made, pruned, backups)
+        _print_made(made, pruned, place.name)
     raise typer.Exit(DAMAGED if made.faults else 0)
 
 
@@ -83,6 +101,12 @@ def restore_command(
     list_only: Annotated[bool, typer.Option("--list", help="Only list the backups.")] = False,
     check_only: Annotated[bool, typer.Option("--check", help="Only read the backup and compare it.")] = False,
     as_json: JsonOption = False,
+    endpoint: EndpointOption = None,
+    region: RegionOption = None,
+    profile: ProfileOption = None,
+    virtual_host: VirtualHostOption = False,
+    ca_file: CaFileOption = None,
+    insecure_tls: InsecureOption = False,
 ) -> None:
     """Restore a backup of BACKUPS into empty directories, and check the result.
 
@@ -91,33 +115,73 @@ def restore_command(
     """
     import apsw
 
-    from sluice_s3.app.jobs.backup.check import check
-    from sluice_s3.app.jobs.backup.directory import BackupDirectory
     from sluice_s3.app.startup import CannotStart
 
-    directory = BackupDirectory(backups)
     try:
-        if list_only:
-            names = directory.snapshots()
-            if not names:
-                fail(f"there is no backup in {backups}")
-            print(json.dumps(names) if as_json else "\n".join(names))
-            return
-        if check_only:
-            with show_progress() as progress:
-                report = check(directory, backup, progress)
-            _print_report(report, "checked", as_json)
-            raise typer.Exit(0 if report.whole else DAMAGED)
-        _restore(load_settings(data=data, config=config, index=index), directory, backup, as_json)
+        remote = _Remote(endpoint, region, profile, virtual_host, ca_file, insecure_tls)
+        with closing(_open_place(backups, remote)) as place:
+            if list_only:
+                _print_names(place, as_json)
+            elif check_only:
+                _check(place, backup, as_json)
+            else:
+                _restore(load_settings(data=data, config=config, index=index), place, backup, as_json)
     except (DomainError, DriverError, OSError, apsw.Error, CannotStart) as error:
         fail(f"{'the check' if check_only else 'the restore'} failed: {describe(error)}")
 
 
-def _restore(settings: Settings, directory: BackupDirectory, name: str | None, as_json: bool) -> None:
+class _Remote(NamedTuple):
+    """The options of backups in a bucket."""
+
+    endpoint: str | None
+    region: str | None
+    profile: str | None
+    virtual_host: bool
+    ca_file: Path | None
+    insecure_tls: bool
+
+
+def _open_place(backups: str, remote: _Remote) -> BackupPlace:
+    """Return the place of backups that the command names."""
+    from sluice_s3.app.jobs.backup.directory import BackupDirectory
+
+    if not backups.startswith("s3://"):
+        if any(remote):
+            fail("--endpoint and the options of S3 are for s3://BUCKET/PREFIX", 2)
+        return BackupDirectory(Path(backups))
+    require_boto3()
+    from sluice_s3.app.jobs.backup.bucket import THREADS, BackupBucket, parse_url
+
+    if remote.endpoint is None:
+        fail("give --endpoint, the URL of the S3 where the backups are", 2)
+    try:
+        bucket, prefix = parse_url(backups)
+    except ValueError as error:
+        fail(str(error), 2)
+    return BackupBucket(other_endpoint(remote.endpoint, *remote[1:], parallel=THREADS), bucket, prefix)
+
+
+def _print_names(place: BackupPlace, as_json: bool) -> None:
+    names = place.snapshots()
+    if not names:
+        fail(f"there is no backup in {place.name}")
+    print(json.dumps(names) if as_json else "\n".join(names))
+
+
+def _check(place: BackupPlace, name: str | None, as_json: bool) -> None:
+    from sluice_s3.app.jobs.backup.check import check
+
+    with show_progress() as progress:
+        report = check(place, name, progress)
+    _print_report(report, "checked", as_json)
+    raise typer.Exit(0 if report.whole else DAMAGED)
+
+
+def _restore(settings: Settings, place: BackupPlace, name: str | None, as_json: bool) -> None:
     from sluice_s3.app.jobs.backup.restore import Restore
 
     with show_progress() as progress:
-        work = Restore(settings, directory, name, progress)  # before the lock, whose directory may lie in a store
+        work = Restore(settings, place, name, progress)  # before the lock, whose directory may lie in a store
         with without_server(settings):
             report = work.run()
     found = asyncio.run(_fsck(settings))
@@ -143,7 +207,7 @@ async def _fsck(settings: Settings) -> FsckReport:
     return report
 
 
-def _print_made(made: Summary, pruned: tuple[int, int, int] | None, backups: Path) -> None:
+def _print_made(made: Summary, pruned: tuple[int, int, int] | None, backups: str) -> None:
     print(
         f"backup {made.name}: {made.buckets} buckets, {made.versions} versions, {made.files} files of "
         f"{made.bytes} bytes; copied {made.copied_files} files of {made.copied_bytes} bytes, and the index of "

@@ -87,14 +87,10 @@ def _make_command(*, pull: bool) -> Callable[..., None]:
         named = [_bucket(text) for text in buckets]
         if to is not None and len(named) > 1:
             fail("--to is for one bucket", 2)
-        if find_spec("boto3") is None:
-            fail("this command needs boto3: pip install 'sluice-s3[transfer]'")
+        require_boto3()
         from sluice_s3.app.transfer.copying import Choices
-        from sluice_s3.app.transfer.endpoints import Endpoint
 
-        chosen_region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        verify = False if insecure_tls else None if ca_file is None else str(ca_file)
-        other = Endpoint(endpoint, chosen_region, None, None, profile, virtual_host, verify, parallel)
+        other = other_endpoint(endpoint, region, profile, virtual_host, ca_file, insecure_tls, parallel=parallel)
         here = _gateway(load_settings(data=data, config=config), gateway, parallel)
         choices = Choices(current_only, size_only, acl, settings, _classes(classes or []))
         ends = (other, here) if pull else (here, other)
@@ -106,6 +102,30 @@ def _make_command(*, pull: bool) -> Callable[..., None]:
 
 pull_command = _make_command(pull=True)
 push_command = _make_command(pull=False)
+
+
+def require_boto3() -> None:
+    """Exit with 1 when the package that talks to other S3s is not installed."""
+    if find_spec("boto3") is None:
+        fail("this command needs boto3: pip install 'sluice-s3[transfer]'")
+
+
+def other_endpoint(
+    url: str,
+    region: str | None,
+    profile: str | None,
+    virtual_host: bool,
+    ca_file: Path | None,
+    insecure_tls: bool,
+    *,
+    parallel: int,
+) -> Endpoint:
+    """Return the other S3 as the options describe it."""
+    from sluice_s3.app.transfer.endpoints import Endpoint
+
+    chosen_region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    verify = False if insecure_tls else None if ca_file is None else str(ca_file)
+    return Endpoint(url, chosen_region, None, None, profile, virtual_host, verify, parallel)
 
 
 def _bucket(text: str) -> tuple[str, str]:

@@ -122,6 +122,14 @@ class ExportedIndex:
         """Return the names of a store's buckets."""
         return [name for (name,) in all_rows(self._connection, "SELECT name FROM buckets WHERE store = ?", (store,))]
 
+    def has_version(self, bucket: str, key: str, size: int, etag: str) -> bool:
+        """Return whether there is a version of this size and ETag."""
+        query = (
+            "SELECT 1 FROM versions JOIN buckets ON buckets.id = bucket_id "
+            "WHERE (name, key, size, etag) = (?, ?, ?, ?) LIMIT 1"
+        )
+        return one_row(self._connection, query, (bucket, key, size, etag)) is not None
+
     def check(self) -> None:
         """Raise DataDamaged unless SQLite finds the whole file in order."""
         try:

@@ -11,9 +11,9 @@ from pathlib import Path
 from sluice_s3.app.errors import DataDamaged
 from sluice_s3.app.index.tools.backup import ExportedIndex
 from sluice_s3.app.index.tools.manifest import Manifest, Part
-from sluice_s3.app.jobs.backup.copier import THREADS, Progress
+from sluice_s3.app.jobs.backup.copier import Progress
 from sluice_s3.app.jobs.backup.copying import SourceFailed, hash_file
-from sluice_s3.app.jobs.backup.directory import DATA, INDEX, MANIFEST, SNAPSHOTS, BackupDirectory
+from sluice_s3.app.jobs.backup.place import DATA, INDEX, MANIFEST, SNAPSHOTS, BackupPlace
 from sluice_s3.app.store.backup_files import needed_file
 
 NOT_WRITTEN = "it is not what was written"
@@ -27,7 +27,7 @@ class Report:
     files: int = 0
     bytes: int = 0
     damaged: list[tuple[str, str]] = field(default_factory=list)
-    """Files of the backup, relative to its directory, and what is wrong with each."""
+    """Files of the backup, relative to its place, and what is wrong with each."""
     missing: list[tuple[str, str]] = field(default_factory=list)
     """Files of the stores that were missing or unreadable when the backup was made, and why."""
 
@@ -37,17 +37,17 @@ class Report:
         return not self.damaged and not self.missing
 
 
-def check(directory: BackupDirectory, name: str | None, progress: Progress) -> Report:
+def check(place: BackupPlace, name: str | None, progress: Progress) -> Report:
     """Read a whole backup, the newest by default. Raises DomainError, OSError."""
-    with directory.locked(alone=False):
-        snapshot = directory.find(name)
+    with place.locked(alone=False):
+        snapshot = place.find(name)
         report = Report(snapshot.name)
         with closing(Manifest(snapshot / MANIFEST)) as manifest:
             manifest.check()
             note_missing(manifest, report)
             _check_index(snapshot, manifest, report)
             checked: set[str] = set()
-            with ThreadPoolExecutor(THREADS) as threads:
+            with ThreadPoolExecutor(place.threads) as threads:
                 total = manifest.totals()[0]
                 for page in manifest.pages():
                     for file in page:
@@ -55,7 +55,7 @@ def check(directory: BackupDirectory, name: str | None, progress: Progress) -> R
                         report.files += 1
                         report.bytes += sum(part.size for part in parts)
                         new = [part for part in parts if part.name not in checked]
-                        results = threads.map(lambda part: fault_of(directory, part), new)
+                        results = threads.map(lambda part: fault_of(place, part), new)
                         report.damaged += [fault for fault in results if fault is not None]
                     progress("files", report.files, total)
     return report
@@ -66,10 +66,10 @@ def note_missing(manifest: Manifest, report: Report) -> None:
     report.missing += [(f"{store}: {path}", reason) for store, path, reason in manifest.faults()]
 
 
-def fault_of(directory: BackupDirectory, part: Part) -> tuple[str, str] | None:
+def fault_of(place: BackupPlace, part: Part) -> tuple[str, str] | None:
     """Return the name of a damaged shared file and what is wrong with it."""
     try:
-        found = hash_file(directory.file(part.name))
+        found = place.read(part.name, None, None)
     except SourceFailed as error:
         return describe(part), str(error)
     return None if (found.size, found.hash) == (part.size, part.hash) else (describe(part), NOT_WRITTEN)

@@ -1,4 +1,4 @@
-"""Copies of the files of all stores into a directory of backups. Every method blocks.
+"""Copies of the files of all stores into a place of backups. Every method blocks.
 
 What a blob's file has never changes, and a pack only grows: a file that an older backup has, or the beginning of a
 pack, is not read again. A plain file is as old as its stamp.
@@ -13,21 +13,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from xxhash import xxh3_128_hexdigest
 
 from sluice_s3.app.index.tools.manifest import BackedFile, Manifest, Part
-from sluice_s3.app.jobs.backup.copying import Copied, SourceFailed, copy_run, hash_file, naming, open_source
-from sluice_s3.app.jobs.backup.directory import NEW, BackupDirectory
-from sluice_s3.app.private_files import sync_directory
+from sluice_s3.app.jobs.backup.copying import SourceFailed, open_source
+from sluice_s3.app.jobs.backup.place import BackupPlace
 from sluice_s3.app.settings import StoreSettings
 from sluice_s3.app.store.backup_files import PLAIN, further_files, is_further_file
 from sluice_s3.storage_drivers.layout import PACK_SUFFIX
 from sluice_s3.storage_drivers.tree.openat2 import open_regular
 from sluice_s3.storage_drivers.tree.types import Stamp, stamp_of
 
-THREADS = 4
 RETRY_SECONDS = (0.5, 1.0, 1.5)
 """Pauses before a file that seems missing or short is opened again: a network mount may not know it yet."""
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
@@ -62,24 +59,22 @@ class Copier:
 
     def __init__(
         self,
-        directory: BackupDirectory,
+        place: BackupPlace,
         stores: Mapping[str, StoreSettings],
         lines: Mapping[str, str],
         manifest: Manifest,
         older: Manifest | None,
     ) -> None:
-        self._directory = directory
+        self._place = place
         self._stores = stores
         self._lines = lines
         self._manifest = manifest
         self._older = older
-        self._made: set[Path] = set()
-        self._lock = threading.Lock()
 
     def run(self, progress: Progress, stopped: threading.Event) -> Copies:
         """Copy everything; return the sums. Ends early, without a result that counts, when `stopped` is set."""
         total, done, sums = self._manifest.totals()[0], 0, Copies()
-        with ThreadPoolExecutor(THREADS) as threads:
+        with ThreadPoolExecutor(self._place.threads) as threads:
             for page in self._manifest.pages():
                 if stopped.is_set():
                     break
@@ -89,10 +84,7 @@ class Copier:
                 self._note(results, sums)
                 done += len(firsts)
                 progress("files", done, total)
-        for made in self._made:
-            sync_directory(made)
-        for above in {path for made in self._made for path in (made.parent, made.parent.parent)}:
-            sync_directory(above)
+        self._place.settle()
         return sums
 
     def _note(self, results: Sequence[Copies], sums: Copies) -> None:
@@ -122,13 +114,7 @@ class Copier:
             paths += further_files(file.path)
         line = self._lines[file.store] + "/"
         parts = [part for path in paths for part in older.parts(file.store, path) if part.name.startswith(line)]
-        return parts if all(self._is_there(part) for part in parts) else []
-
-    def _is_there(self, part: Part) -> bool:
-        try:
-            return os.lstat(self._directory.file(part.name)).st_size == part.size
-        except FileNotFoundError:
-            return False
+        return parts if all(map(self._place.has, parts)) else []
 
     def _copy(self, file: BackedFile, known: list[Part]) -> Copies:
         if file.store not in self._lines:
@@ -223,47 +209,13 @@ class Copier:
             return None
         return result if stamp_of(os.fstat(descriptor)) == stamp else None
 
-    # the directory of backups
+    # the place of backups
     def _put(self, result: Copies, file: BackedFile, descriptor: int, start: int, size: int, leaf: str) -> None:
         """Copy a run of an open file into a shared file, unless it is there; note it in `result`."""
         name = f"{self._lines[file.store]}/{xxh3_128_hexdigest(leaf.encode())[:2]}/{leaf}"
-        target = self._directory.file(name)
-        found = self._left_over(target, size)
-        if found is None or copy_run(descriptor, start, size, None).hash != found.hash:  # or it was damaged since
-            self._make(target.parent)
-            found = self._write(descriptor, start, size, target)
+        digest, written = self._place.put(name, descriptor, start, size)
+        if written:
             result.copied_files += 1
             result.copied_bytes += size
         result.files.append(file)
-        result.parts.append(Part(file.store, file.path, start, size, found.hash, name))
-
-    @staticmethod
-    def _left_over(target: Path, size: int) -> Copied | None:
-        """Return the content of a shared file that a backup wrote which did not end."""
-        try:
-            found = hash_file(target)
-        except SourceFailed:
-            return None
-        return found if found.size == size else None
-
-    def _make(self, directory: Path) -> None:
-        with self._lock:
-            if directory not in self._made:
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._made.add(directory)
-
-    @staticmethod
-    def _write(descriptor: int, start: int, size: int, target: Path) -> Copied:
-        new = target.with_name(target.name + NEW)
-        written = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            with naming(target):
-                copied = copy_run(descriptor, start, size, written)
-                os.fsync(written)
-        except BaseException:
-            os.unlink(new)
-            raise
-        finally:
-            os.close(written)
-        os.replace(new, target)
-        return copied
+        result.parts.append(Part(file.store, file.path, start, size, digest, name))

@@ -19,8 +19,8 @@ from sluice_s3.app.index.tools.hold import hold_removals
 from sluice_s3.app.index.tools.manifest import Manifest
 from sluice_s3.app.jobs.backup.copier import Copier, Copies, Progress
 from sluice_s3.app.jobs.backup.copying import hash_file
-from sluice_s3.app.jobs.backup.directory import INDEX, KEYS, MANIFEST, BackupDirectory
 from sluice_s3.app.jobs.backup.keys import save_keys
+from sluice_s3.app.jobs.backup.place import INDEX, KEYS, MANIFEST, BackupPlace
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.backup_files import needed_file
 from sluice_s3.storage_drivers import identity
@@ -51,38 +51,36 @@ class Summary(NamedTuple):
     """Whether there is a key ring, which wants its master key."""
 
 
-async def create(settings: Settings, root: Path, *, keys: bool, progress: Progress) -> Summary:
-    """Make a backup in the directory `root`. Raises DomainError, DriverError, OSError."""
+async def create(settings: Settings, place: BackupPlace, *, keys: bool, progress: Progress) -> Summary:
+    """Make a backup in this place. Raises DomainError, DriverError, OSError."""
     for name, store in settings.named_stores.items():
         if store.url is not None:
             raise StoreUnavailable(reason=f"store {name} is no directory: backups are of stores with a path")
-        if store.path is not None and root.resolve().is_relative_to(store.path.resolve()):
-            raise StoreUnavailable(reason=f"{root} lies in store {name} itself: choose another disk")
-    directory = BackupDirectory(root)
-    directory.make()
-    with directory.locked(alone=True):
-        partial = directory.begin()
+    place.make(store.path for store in settings.named_stores.values() if store.path is not None)
+    with place.locked(alone=True):
+        partial = place.begin()
         async with hold_removals(settings.run_dir, settings.index_url) as still_held:
             await export(settings.index_path, settings.index_url, partial / INDEX)
             with ExportedIndex(partial / INDEX) as index:
+                place.require_apart(index)
                 counts, has_ring = index.counts(), bool(index.keyring)
                 saved = save_keys(settings, index.keyring, partial / KEYS) if keys else []
             with closing(Manifest(partial / MANIFEST, create=True)) as manifest:
-                work = _Creation(settings, directory, partial, manifest)
+                work = _Creation(settings, place, partial, manifest)
                 copies = await work.copy(still_held, progress)
                 await still_held()
                 totals = manifest.totals()
         index_bytes = (partial / INDEX).stat().st_size
-        name = directory.commit(partial)
+        name = place.commit(partial)
         buckets, versions, quarantined = counts
         copied = copies.copied_files, copies.copied_bytes, index_bytes, copies.changed
         return Summary(name, buckets, versions, *totals, *copied, quarantined, copies.faults, saved, has_ring)
 
 
 class _Creation:
-    def __init__(self, settings: Settings, directory: BackupDirectory, partial: Path, manifest: Manifest) -> None:
+    def __init__(self, settings: Settings, place: BackupPlace, partial: Path, manifest: Manifest) -> None:
         self._settings = settings
-        self._directory = directory
+        self._place = place
         self._manifest = manifest
         self._partial = partial
 
@@ -108,11 +106,11 @@ class _Creation:
             self._manifest.set(f"layout:{name}", self._settings.named_stores[name].layout)
         self._manifest.set("index", hash_file(index_path).hash)
         self._manifest.plan(index_path, needed_file)
-        with self._directory.newest() as older:
+        with self._place.newest() as older:
             if older is not None and older.get("gateway") != self._manifest.get("gateway"):
-                raise StoreUnavailable(reason=f"{self._directory.root} has backups of another gateway")
+                raise StoreUnavailable(reason=f"{self._place.name} has backups of another gateway")
             stores = self._settings.named_stores
-            return Copier(self._directory, stores, lines, self._manifest, older).run(progress, stopped)
+            return Copier(self._place, stores, lines, self._manifest, older).run(progress, stopped)
 
     def _lines(self, index: ExportedIndex) -> dict[str, str]:
         """Return the directory of shared files of each store, by its identity.

@@ -1,11 +1,6 @@
-"""The directory of backups.
+"""A directory of backups, with a file `backup.lock`: one backup at a time.
 
-    BACKUPS/backup.lock            one backup at a time
-    BACKUPS/snapshots/TIME/        one backup: manifest.db, index.db, keys/
-    BACKUPS/data/UUID.N/XX/NAME    files that backups share, written once: UUID and generation N of their store
-
-A backup under way is TIME.partial; a rename makes it whole. Files in `data` are written beside and renamed, so that a
-name there always has its whole content.
+A backup under way is TIME.partial; a rename makes it whole. Files in `data` are written beside and renamed.
 """
 
 from __future__ import annotations
@@ -13,32 +8,41 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from sluice_s3.app.errors import DataDamaged, Overloaded, StoreUnavailable
-from sluice_s3.app.index.tools.manifest import Manifest
+from sluice_s3.app.index.tools.backup import ExportedIndex
+from sluice_s3.app.index.tools.manifest import Manifest, Part
+from sluice_s3.app.jobs.backup.copying import Copied, SourceFailed, copy_run, naming, open_source
+from sluice_s3.app.jobs.backup.place import DATA, KEYS, LOCK, MANIFEST, PARTIAL, SNAPSHOTS, BackupPlace
 from sluice_s3.app.private_files import sync_directory
 
-SNAPSHOTS, DATA, LOCK = "snapshots", "data", "backup.lock"
-PARTIAL, NEW = ".partial", ".new"
-MANIFEST, INDEX, KEYS = "manifest.db", "index.db", "keys"
-TIME = "%Y%m%dT%H%M%SZ"
+NEW = ".new"
+THREADS = 4
 
 
-class BackupDirectory:
-    """The directory of backups at `root`. Raises OSError."""
+class BackupDirectory(BackupPlace):
+    """The directory of backups at `root`."""
+
+    threads = THREADS
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.name = str(root)
+        self._made: set[Path] = set()
+        self._lock = threading.Lock()
 
-    def make(self) -> None:
-        """Create it, if it is missing: for its owner alone.
+    def close(self) -> None:
+        """Do nothing: everything is where it is."""
 
-        Raises StoreUnavailable for a directory with something else in it.
-        """
+    def make(self, stores: Iterable[Path]) -> None:
+        """Create it, if it is missing: for its owner alone. See `BackupPlace.make`."""
+        for store in stores:
+            if self.root.resolve().is_relative_to(store.resolve()):
+                raise StoreUnavailable(reason=f"{self.root} lies in the store at {store} itself: choose another disk")
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         strange = {path.name for path in self.root.iterdir()} - {SNAPSHOTS, DATA, LOCK, "lost+found"}
         if strange and not (self.root / SNAPSHOTS).exists():
@@ -46,9 +50,12 @@ class BackupDirectory:
         for name in (SNAPSHOTS, DATA):
             (self.root / name).mkdir(mode=0o700, exist_ok=True)
 
+    def require_apart(self, index: ExportedIndex) -> None:
+        """Do nothing: `make` compared the paths."""
+
     @contextmanager
     def locked(self, *, alone: bool) -> Iterator[None]:
-        """Lock it, against another backup (`alone`) or against its removal of old ones. Raises Overloaded."""
+        """See `BackupPlace.locked`."""
         try:
             descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError:
@@ -69,38 +76,27 @@ class BackupDirectory:
             os.close(descriptor)
 
     def snapshots(self) -> list[str]:
-        """Return the names of all whole backups, oldest first."""
+        """See `BackupPlace.snapshots`."""
         try:
             names = os.listdir(self.root / SNAPSHOTS)
         except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(name for name in names if not name.endswith(PARTIAL))
 
-    def find(self, name: str | None) -> Path:
-        """Return the directory of the backup of that name, else of the newest. Raises StoreUnavailable."""
-        names = self.snapshots()
-        if not names:
-            raise StoreUnavailable(reason=f"there is no backup in {self.root}")
-        if name is not None and name not in names:
-            raise StoreUnavailable(reason=f"there is no backup {name} in {self.root}")
-        return self.root / SNAPSHOTS / (name or names[-1])
+    def fetch(self, name: str) -> Path:
+        """See `BackupPlace.fetch`."""
+        return self.root / SNAPSHOTS / name
 
     def begin(self) -> Path:
         """Return the empty directory of a new backup; removes what others left that did not end."""
         for left in (self.root / SNAPSHOTS).glob(f"*{PARTIAL}"):
             shutil.rmtree(left)
-        names = set(self.snapshots())
-        name = now = datetime.now(UTC).strftime(TIME)
-        number = 1
-        while name in names or (names and name < max(names)):  # two in one second, or a clock that was set back
-            number += 1
-            name = f"{max(now, max(names).partition('-')[0])}-{number:03}"
-        path = self.root / SNAPSHOTS / f"{name}{PARTIAL}"
+        path = self.root / SNAPSHOTS / f"{self.next_name()}{PARTIAL}"
         path.mkdir(mode=0o700)
         return path
 
     def commit(self, partial: Path) -> str:
-        """Make a backup whole, and durable; return its name."""
+        """See `BackupPlace.commit`."""
         for directory in (partial, partial / KEYS):
             if directory.exists():
                 _sync_files(directory)
@@ -110,15 +106,64 @@ class BackupDirectory:
         sync_directory(self.root)
         return whole.name
 
-    def file(self, name: str) -> Path:
-        """Return the path of a shared file."""
+    def has(self, part: Part) -> bool:
+        """See `BackupPlace.has`."""
+        try:
+            return os.lstat(self._file(part.name)).st_size == part.size
+        except FileNotFoundError:
+            return False
+
+    def put(self, name: str, source: int, start: int, size: int) -> tuple[str, bool]:
+        """See `BackupPlace.put`. What a backup wrote that did not end is compared with its source."""
+        target = self._file(name)
+        try:
+            found = self.read(name, None, None)
+        except SourceFailed:
+            found = None
+        if found is not None and found.size == size and copy_run(source, start, size, None).hash == found.hash:
+            return found.hash, False
+        with self._lock:
+            if target.parent not in self._made:
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._made.add(target.parent)
+        return self._write(source, start, size, target).hash, True
+
+    @staticmethod
+    def _write(source: int, start: int, size: int, target: Path) -> Copied:
+        new = target.with_name(target.name + NEW)
+        written = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with naming(target):
+                copied = copy_run(source, start, size, written)
+                os.fsync(written)
+        except BaseException:
+            os.unlink(new)
+            raise
+        finally:
+            os.close(written)
+        os.replace(new, target)
+        return copied
+
+    def settle(self) -> None:
+        """See `BackupPlace.settle`."""
+        for made in self._made:
+            sync_directory(made)
+        for above in {path for made in self._made for path in (made.parent, made.parent.parent)}:
+            sync_directory(above)
+
+    def read(self, name: str, size: int | None, target: int | None) -> Copied:
+        """See `BackupPlace.read`."""
+        source = open_source(self._file(name))
+        try:
+            return copy_run(source, 0, size, target)
+        finally:
+            os.close(source)
+
+    def _file(self, name: str) -> Path:
         return self.root / DATA / name
 
     def prune(self, keep: int) -> tuple[int, int, int]:
-        """Remove all but the newest `keep` backups, and the files that only they need.
-
-        Returns the number of backups and of files removed, and the bytes of these files.
-        """
+        """See `BackupPlace.prune`."""
         names = self.snapshots()
         old = names[:-keep]
         for name in old:
@@ -140,7 +185,7 @@ class BackupDirectory:
 
     @contextmanager
     def newest(self) -> Iterator[Manifest | None]:
-        """Open the manifest of the newest backup, if there is one that is whole."""
+        """See `BackupPlace.newest`."""
         names = self.snapshots()
         try:
             manifest = Manifest(self.root / SNAPSHOTS / names[-1] / MANIFEST) if names else None

@@ -18,10 +18,10 @@ from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.tools.backup import ExportedIndex, install, take_out
 from sluice_s3.app.index.tools.manifest import BackedFile, Manifest, Part
 from sluice_s3.app.jobs.backup.check import NOT_WRITTEN, Report, describe, note_missing, require_index
-from sluice_s3.app.jobs.backup.copier import THREADS, Progress
-from sluice_s3.app.jobs.backup.copying import SourceFailed, copy_run, naming, open_source
-from sluice_s3.app.jobs.backup.directory import INDEX, KEYS, MANIFEST, BackupDirectory
+from sluice_s3.app.jobs.backup.copier import Progress
+from sluice_s3.app.jobs.backup.copying import SourceFailed, copy_run, naming
 from sluice_s3.app.jobs.backup.keys import restore_keys
+from sluice_s3.app.jobs.backup.place import INDEX, KEYS, MANIFEST, BackupPlace
 from sluice_s3.app.jobs.backup.plain_files import PlainFiles
 from sluice_s3.app.private_files import sync_directory
 from sluice_s3.app.settings import Settings
@@ -43,10 +43,10 @@ class Restore:
     Raises StoreUnavailable unless all of them, and the index, are empty or left by the same restore.
     """
 
-    def __init__(self, settings: Settings, directory: BackupDirectory, name: str | None, progress: Progress) -> None:
+    def __init__(self, settings: Settings, place: BackupPlace, name: str | None, progress: Progress) -> None:
         self._settings = settings
-        self._directory = directory
-        self._snapshot = directory.find(name)
+        self._place = place
+        self._snapshot = place.find(name)
         self._progress = progress
         self._report = Report(self._snapshot.name)
         self.keys: list[str] = []
@@ -91,7 +91,7 @@ class Restore:
 
     def run(self) -> Report:
         """Restore everything. Raises DomainError, DriverError, OSError."""
-        with self._directory.locked(alone=False):
+        with self._place.locked(alone=False):
             work = self._make_work()
             try:
                 self._mark()
@@ -132,7 +132,10 @@ class Restore:
                 os.makedirs(directory, DIRECTORY_MODE, exist_ok=True)
 
     def _write_files(self, plain: PlainFiles) -> None:
-        with closing(Manifest(self._snapshot / MANIFEST)) as manifest, ThreadPoolExecutor(THREADS) as threads:
+        with (
+            closing(Manifest(self._snapshot / MANIFEST)) as manifest,
+            ThreadPoolExecutor(self._place.threads) as threads,
+        ):
             with ExportedIndex(self._snapshot / INDEX) as index:
                 for name in self._stores:
                     plain.make_buckets(name, index.buckets_on(name))
@@ -182,12 +185,7 @@ class Restore:
         return faults
 
     def _write_part(self, part: Part, written: int) -> bool:
-        source = open_source(self._directory.file(part.name))
-        try:
-            copied = copy_run(source, 0, part.size, written)
-        finally:
-            os.close(source)
-        return copied.hash == part.hash
+        return self._place.read(part.name, part.size, written).hash == part.hash
 
     def _install_index(self, copy: Path, plain: PlainFiles) -> None:
         self._progress("the index", 0, 0)

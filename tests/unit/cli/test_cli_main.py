@@ -93,7 +93,11 @@ def test_a_command_in_a_wrong_directory_says_so_and_makes_nothing(tmp_path: Path
 def test_a_command_where_the_index_is_lost_names_the_cure(tmp_path: Path) -> None:
     (tmp_path / "store.json").touch()
     result = CliRunner().invoke(cli, ["bucket", "list", "--data", str(tmp_path)])
-    assert (result.exit_code, "`sluice rebuild`" in result.stderr, "`sluice serve`" in result.stderr) == (1, True, False)
+    assert (result.exit_code, "`sluice rebuild`" in result.stderr, "`sluice serve`" in result.stderr) == (
+        1,
+        True,
+        False,
+    )
 
 
 def test_config_check_shows_what_is_given_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

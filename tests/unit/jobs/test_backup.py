@@ -57,7 +57,7 @@ def target(tmp_path: Path, name: str = "restored") -> Settings:
 
 
 async def back_up(settings: Settings, tmp_path: Path, *, keys: bool = True) -> Summary:
-    return await create.create(settings, tmp_path / "backups", keys=keys, progress=quiet)
+    return await create.create(settings, BackupDirectory(tmp_path / "backups"), keys=keys, progress=quiet)
 
 
 async def restored(settings: Settings, tmp_path: Path, name: str | None = None) -> Report:
@@ -348,7 +348,7 @@ async def test_a_full_disk_names_the_file(made: Path, tmp_path: Path, monkeypatc
         await restored(target(tmp_path), tmp_path)
     monkeypatch.setattr(copier, "copy_run", full)
     with pytest.raises(OSError, match=r"No space left.*/shared"):
-        copier.Copier._write(0, 0, 1, tmp_path / "shared")
+        BackupDirectory._write(0, 0, 1, tmp_path / "shared")
 
 
 async def test_keys_are_private_or_left_out(settings: Settings, tmp_path: Path) -> None:

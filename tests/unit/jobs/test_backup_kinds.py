@@ -12,7 +12,7 @@ import pytest
 
 from sluice_s3.app.errors import DomainError, StoreUnavailable
 from sluice_s3.app.index import open_index
-from sluice_s3.app.jobs.backup import copier, create, restore
+from sluice_s3.app.jobs.backup import create, restore
 from sluice_s3.app.jobs.backup.check import Report, check
 from sluice_s3.app.jobs.backup.create import Summary
 from sluice_s3.app.jobs.backup.directory import BackupDirectory
@@ -36,7 +36,7 @@ def quiet(*_: object) -> None:
 
 
 async def back_up(settings: Settings, tmp_path: Path) -> Summary:
-    return await create.create(settings, tmp_path / "backups", keys=False, progress=quiet)
+    return await create.create(settings, BackupDirectory(tmp_path / "backups"), keys=False, progress=quiet)
 
 
 async def restored(settings: Settings, tmp_path: Path) -> Report:
@@ -112,7 +112,7 @@ async def test_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         for key in ("kept", "a/deep/er", "a//b", "written over", "deleted", "by others"):
             await plain.put(tree, bucket, key, key.encode() * 100)
         with monkeypatch.context() as full:
-            full.setattr(copier.Copier, "_write", staticmethod(fail_for_want_of_room))
+            full.setattr(BackupDirectory, "_write", staticmethod(fail_for_want_of_room))
             with pytest.raises(OSError, match="No space left"):  # not: the files are missing
                 await back_up(settings, tmp_path)
         first = await back_up(settings, tmp_path)
