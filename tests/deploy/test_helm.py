@@ -27,6 +27,14 @@ metrics: {serviceMonitor: {enabled: true}}
 ingress: {enabled: true, host: s3.example.com, tlsSecret: tls}
 """
 
+CONSOLE = """
+console:
+  enabled: true
+  url: https://console.example.com
+  s3Url: https://s3.example.com
+  ingress: {enabled: true, tlsSecret: tls}
+"""
+
 
 def _faults(where: str, value: Any, schema: dict[str, Any]) -> list[str]:
     """What of draft 7 the schema uses, without the defaults of the values being invalid."""
@@ -99,7 +107,7 @@ def _settings(pod: dict[str, Any]) -> Settings:
     return Settings(**fields)
 
 
-@pytest.mark.parametrize("values", ["{}", CLUSTER])
+@pytest.mark.parametrize("values", ["{}", CLUSTER, CONSOLE])
 def test_helm_has_nothing_against_it(tmp_path: Path, values: str) -> None:
     _need_helm()
     (tmp_path / "values.yaml").write_text(values)
@@ -157,6 +165,22 @@ def test_one_gateway_has_a_volume_of_its_own_and_an_init_file(tmp_path: Path) ->
     assert mounted == {volume["name"] for volume in pod["volumes"]} | {"data"}
 
 
+def test_the_console_has_a_service_and_an_ingress_without_metrics(tmp_path: Path) -> None:
+    found = _template(tmp_path, CONSOLE)
+    pod = found["StatefulSet/sluice"]["spec"]["template"]["spec"]
+    settings = _settings(pod)
+    assert (settings.console_url, settings.public_url) == ("https://console.example.com", "https://s3.example.com")
+    (port,) = found["Service/sluice-console"]["spec"]["ports"]
+    assert port["targetPort"] in {one["name"] for one in pod["containers"][0]["ports"]}
+    (rule,) = found["Ingress/sluice-console"]["spec"]["rules"]
+    assert rule["host"] == "console.example.com"
+    paths = {(one["path"], one["pathType"]) for one in rule["http"]["paths"]}
+    assert paths == {("/", "Exact"), ("/console", "Prefix"), ("/api", "Prefix")}
+    without = _template(tmp_path, "console: {enabled: true}")
+    assert "Ingress/sluice-console" not in without
+    assert "Service/sluice-console" not in _template(tmp_path, "{}")
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -164,6 +188,9 @@ def test_one_gateway_has_a_volume_of_its_own_and_an_init_file(tmp_path: Path) ->
         ("replica: 3", "replica"),
         ("settings: {Region: x}", "Region"),
         ("ingress: {enabled: true}", "ingress.host is needed"),
+        ("console: {ingress: {enabled: true}}", "console.ingress needs console.enabled"),
+        ("console: {enabled: true, ingress: {enabled: true}}", "console.url is needed"),
+        ("console: {enabled: true, url: console.example.com}", "url"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, values: str, message: str) -> None:

@@ -121,6 +121,10 @@ spec:
 {{- else }}
 {{- $_ := set $settings "data" "/data/store" }}
 {{- end }}
+{{- if .Values.console.enabled }}
+{{- with .Values.console.url }}{{- $_ := set $settings "console_url" . }}{{- end }}
+{{- with .Values.console.s3Url }}{{- $_ := set $settings "public_url" . }}{{- end }}
+{{- end }}
 {{- range $name, $value := merge (deepCopy .Values.settings) $settings }}
 - name: SLUICE_{{ upper $name }}
   value: {{ $value | toString | quote }}
