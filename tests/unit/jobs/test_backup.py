@@ -18,7 +18,7 @@ from sluice_s3.app.errors import DataDamaged, StoreUnavailable
 from sluice_s3.app.index.sqlite.connection import open_connection
 from sluice_s3.app.index.sqlite.migrate import require_revision
 from sluice_s3.app.index.tools.backup import take_out
-from sluice_s3.app.jobs.backup import copier, create, restore
+from sluice_s3.app.jobs.backup import copier, create, directory, restore
 from sluice_s3.app.jobs.backup.check import Report, check
 from sluice_s3.app.jobs.backup.copying import Copied
 from sluice_s3.app.jobs.backup.create import Summary
@@ -343,10 +343,9 @@ async def test_a_full_disk_names_the_file(made: Path, tmp_path: Path, monkeypatc
     def full(source: int, start: int, size: int | None, written: int | None) -> Copied:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(restore, "copy_run", full)
+    monkeypatch.setattr(directory, "copy_run", full)
     with pytest.raises(OSError, match=r"No space left.*/restored/"):
         await restored(target(tmp_path), tmp_path)
-    monkeypatch.setattr(copier, "copy_run", full)
     with pytest.raises(OSError, match=r"No space left.*/shared"):
         BackupDirectory._write(0, 0, 1, tmp_path / "shared")
 
