@@ -56,7 +56,7 @@ def trend_page(runs: Sequence[Entry], among: int) -> Page:
         f"Trend: {join_names([str(name) for name in last.targets])}",
         lead,
         facts,
-        first=[Figures(_plots(runs), legend=list(last.targets), note="Hover over a point for its run.")],
+        first=[Figures(_plots(runs), legend=list(last.targets), note="Hover over a point for its value.")],
         chapters=_chapters(runs, pairs),
     )
 
@@ -109,9 +109,9 @@ def _plot(use: str, runs: Sequence[Entry]) -> Figure | None:
     ticks = [float(number) for number in range(1, len(runs) + 1, step)]
 
     def day(number: float) -> str:
-        return _day(runs[min(len(runs), max(1, round(number))) - 1].started)
+        return _day(runs[min(len(runs), max(1, round(number))) - 1].started)[5:]  # short, since it stands at an edge
 
-    across = Axis("Run, by the day it began", format=day, ticks=ticks)
+    across = Axis("Runs, month and day of each", format=day, ticks=ticks)
     drawn = plot(use, series, across, Axis(label, format=megabytes if in_bytes else significant))
     return Figure(drawn, f"{use}: more is better. Lines: intervals over the repeats.")
 
