@@ -43,11 +43,12 @@ def dots(words: str, values: Sequence[tuple[str, float, float | None, float | No
     low, high = (min(known) / ROOM, max(known) * ROOM) if known else (1.0, 10.0)
     across = svg.Scale(low, high, EDGE, 100 - EDGE, log=True)
     drawn = [svg.tag("line", x1="0%", x2="100%", y1="50%", y2="50%", class_="rail")]
-    for name, value, least, most, index, coloured in sorted(values, key=lambda one: one[5]):
-        parts = [svg.hover_title(name)]
+    for _, _, least, most, _, _ in values:
         if least and most:
             ends = {"x1": _percent(across.at(least)), "x2": _percent(across.at(most))}
-            parts.append(svg.tag("line", **ends, y1="50%", y2="50%", class_="spread"))
+            drawn.append(svg.tag("line", **ends, y1="50%", y2="50%", class_="spread"))
+    for name, value, _, _, index, coloured in sorted(values, key=lambda one: one[5]):
+        parts = [svg.hover_title(name)]
         at = _percent(across.at(value))
         kind = f"spot {svg.colour(index)}" if coloured else "spot"
         parts.append(svg.tag("circle", cx=at, cy="50%", r=8, class_=kind))
