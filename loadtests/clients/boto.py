@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from sluice_s3.loadtests.clients.http import Endpoint
+from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.clients.s3 import OperationResult
 from sluice_s3.loadtests.payload import PIECE, pieces
 
@@ -21,14 +21,17 @@ class BotoObjects:
     Only GET has its first byte timed.
     """
 
-    def __init__(self, endpoint: Endpoint, bucket: str) -> None:
-        config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-        self._bucket = bucket
+    def __init__(self, endpoint: Endpoint, bucket: str, root: str = "") -> None:
+        style = "virtual" if endpoint.of_bucket(bucket) else "path"
+        config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": style})
+        keys = endpoint.key_source()
+        self._bucket, self._root = bucket, root
         self._client: Any = boto3.session.Session().client(
             "s3",
             endpoint_url=endpoint.url,
-            aws_access_key_id=endpoint.access_key,
-            aws_secret_access_key=endpoint.secret_key,
+            aws_access_key_id=keys.access_key,
+            aws_secret_access_key=keys.secret_key,
+            aws_session_token=keys.session_token or None,
             region_name=endpoint.region,
             config=config,
         )
@@ -36,7 +39,9 @@ class BotoObjects:
     def put(self, key: str, size: int) -> OperationResult:
         """See `StorageClient`."""
         body = b"".join(pieces(size))
-        return self._timed(lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=body) and size)
+        return self._timed(
+            lambda: self._client.put_object(Bucket=self._bucket, Key=self._root + key, Body=body) and size
+        )
 
     def get(self, key: str, size: int) -> OperationResult:
         """See `StorageClient`."""
@@ -44,7 +49,7 @@ class BotoObjects:
 
         def work() -> int:
             nonlocal first
-            body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
+            body = self._client.get_object(Bucket=self._bucket, Key=self._root + key)["Body"]
             first = time.perf_counter()
             return sum(len(part) for part in body.iter_chunks(PIECE))
 
@@ -56,16 +61,21 @@ class BotoObjects:
 
     def stat(self, key: str) -> OperationResult:
         """See `StorageClient`."""
-        return self._timed(lambda: self._client.head_object(Bucket=self._bucket, Key=key) and 0)
+        return self._timed(lambda: self._client.head_object(Bucket=self._bucket, Key=self._root + key) and 0)
 
     def delete(self, key: str) -> OperationResult:
         """See `StorageClient`."""
-        return self._timed(lambda: self._client.delete_object(Bucket=self._bucket, Key=key) and 0)
+        return self._timed(lambda: self._client.delete_object(Bucket=self._bucket, Key=self._root + key) and 0)
 
     def list(self, prefix: str, after: str, count: int) -> OperationResult:
         """See `StorageClient`."""
-        asked = {"Bucket": self._bucket, "Prefix": prefix, "StartAfter": after, "MaxKeys": count}
-        return self._timed(lambda: self._client.list_objects_v2(**asked) and 0)
+        asked = {
+            "Bucket": self._bucket,
+            "Prefix": self._root + prefix,
+            "StartAfter": self._root + after,
+            "MaxKeys": count,
+        }
+        return self._timed(lambda: self._client.list_objects_v2(**asked, MaxKeys=count) and 0)
 
     def prepare(self) -> str:
         """See `StorageClient`."""

@@ -10,25 +10,32 @@ busy with another request, or is waking up, do not make a store look slower.
 
 from __future__ import annotations
 
+import fcntl
+import html
 import re
 import socket
 import ssl
 import struct
 import sys
+import termios
 import time
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import httptools
 
-from sluice_s3.loadtests.clients.signing import Signer
+from sluice_s3.loadtests.clients.endpoint import Endpoint
 
 HEAD_BYTES = 16 * 1024
 DRAIN_BYTES = 1 << 20
 SINGLE_WRITE_BYTES = 64 * 1024
 """A body up to this size goes with its head in one call."""
+MOST_KEPT_BYTES = 16 << 20
+"""Bytes that are kept of a body that somebody wants, or of an error."""
+LOOK_SECONDS = 0.2
+"""After so long without progress of a body that is sent, an early answer is looked for."""
 LEAST_SECONDS = 1e-6
 """The shortest time an answer can take.
 
@@ -48,43 +55,9 @@ _length = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _timing = re.compile(rb"\r\nserver-timing: *([^\r]*)", re.IGNORECASE)
 _chunked = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 _close = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
+_keeps = re.compile(rb"\r\nconnection: *keep-alive", re.IGNORECASE)
 
 Body = Callable[[], Iterable[memoryview]]
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where requests go, and who signs them.
-
-    Raises ValueError for a URL that is not HTTP.
-    """
-
-    url: str
-    access_key: str
-    secret_key: str
-    region: str = "us-east-1"
-    timeout: float = 60.0
-    """Seconds without progress after which a request fails."""
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
-            raise ValueError(f"{self.url!r} is not http://HOST:PORT or https://HOST:PORT")
-
-    @property
-    def tls(self) -> bool:
-        """Whether connections are encrypted."""
-        return urlsplit(self.url).scheme == "https"
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and port to connect to."""
-        parts = urlsplit(self.url)
-        return parts.hostname or "", parts.port or (443 if self.tls else 80)
-
-    def signer(self) -> Signer:
-        """Return a signer for this endpoint's `Host` header."""
-        return Signer(urlsplit(self.url).netloc, self.access_key, self.secret_key, self.region)
 
 
 @dataclass(slots=True)
@@ -118,7 +91,8 @@ class Response:
         if self.status < 300:
             return ""
         parts = [re.search(rb"<%s>([^<]*)" % name, self.body) for name in (b"Code", b"Message")]
-        return ": ".join(part[1].decode(errors="replace") for part in parts if part) or f"status {self.status}"
+        text = ": ".join(part[1].decode(errors="replace") for part in parts if part)
+        return html.unescape(text) or f"status {self.status}"
 
 
 class ConnectionFailed(Exception):
@@ -202,22 +176,48 @@ class Connection:
         self, method: str, head: bytes, body: Body | None, size: int, keep: bool, answer: Response, started: float
     ) -> None:
         wire = self.open()
-        refused = False
         self._arrived = started
         try:
-            if body is not None and size <= SINGLE_WRITE_BYTES:
-                wire.sendall(b"".join((head, *body())))
-            else:
-                wire.sendall(head)
-                for piece in body() if body is not None else ():
-                    wire.sendall(piece)
+            whole = self._send(wire, head, body, size)
         except (BrokenPipeError, ConnectionResetError):
-            refused = True  # an answer that came before the body was complete may be readable
+            whole = False  # an answer that came before the body was complete may be readable
         rest = self._receive_head(wire, answer, started)
-        self._receive_body(wire, method, rest, keep, answer)
+        reusable = self._receive_body(wire, method, rest, keep, answer) and whole
         answer.total = max(self._arrived - started, LEAST_SECONDS)
-        if refused or _close.search(answer.head):
+        if not reusable or _close.search(answer.head):
             self.close()
+        if not whole and answer.status < 300:
+            raise OSError(f"status {answer.status} came before the body was sent")
+
+    def _send(self, wire: socket.socket, head: bytes, body: Body | None, size: int) -> bool:
+        """Send a request. Return whether all of it was sent: an answer may come before."""
+        if body is None or size <= SINGLE_WRITE_BYTES:
+            wire.sendall(b"".join((head, *(body() if body is not None else ()))))
+            return True
+        wire.sendall(head)
+        if self._endpoint.tls:  # bytes that came may be TLS's own
+            for piece in body():
+                wire.sendall(piece)
+            return True
+        wire.settimeout(min(LOOK_SECONDS, self._endpoint.timeout))
+        try:
+            return all(self._send_piece(wire, piece) for piece in body())
+        finally:
+            wire.settimeout(self._endpoint.timeout)
+
+    def _send_piece(self, wire: socket.socket, left: memoryview) -> bool:
+        """Send a piece. Return False if the endpoint takes no more of it and has answered."""
+        since = time.perf_counter()
+        while left:
+            try:
+                left = left[wire.send(left) :]
+                since = time.perf_counter()
+            except TimeoutError:
+                if _has_answered(wire):
+                    return False
+                if time.perf_counter() - since >= self._endpoint.timeout:
+                    raise
+        return True
 
     def _receive(self, wire: socket.socket, buffer: memoryview, flags: int = 0) -> int:
         """Receive bytes and return how many; 0 at the end.
@@ -237,18 +237,21 @@ class Connection:
         return count
 
     def _receive_head(self, wire: socket.socket, answer: Response, started: float) -> bytes:
-        """Read the head. Return the bytes of the body that came with it."""
+        """Read the head of the final answer. Return the bytes of the body that came with it."""
         data = b""
+        interim = True
         while True:
             count = self._receive(wire, self._head)
             if not count:
                 raise ConnectionResetError("the endpoint closed the connection")
-            if not answer.ttfb:
+            if interim:
+                interim = False
                 answer.ttfb = max(self._arrived - started, LEAST_SECONDS)
             data += self._head[:count]
             end = data.find(b"\r\n\r\n")
-            while end >= 0 and data[9:12] == b"100":
+            while end >= 0 and data[9:10] == b"1" and data[9:12] != b"101":
                 data = data[end + 4 :]
+                interim = not data  # the first byte of the final answer is still to come
                 end = data.find(b"\r\n\r\n")
             if end >= 0:
                 break
@@ -259,44 +262,76 @@ class Connection:
         answer.head, answer.status = data[:end], int(data[9:12])
         return data[end + 4 :]
 
-    def _receive_body(self, wire: socket.socket, method: str, rest: bytes, keep: bool, answer: Response) -> None:
+    def _receive_body(self, wire: socket.socket, method: str, rest: bytes, keep: bool, answer: Response) -> bool:
+        """Read the body. Return whether another request can follow on the connection."""
+        reusable = answer.head.startswith(b"HTTP/1.1") or _keeps.search(answer.head) is not None
         if method == "HEAD" or answer.status in (204, 304):
-            return
-        keep = keep or answer.status >= 300
-        found = _length.search(answer.head)
-        if found:
+            return reusable and not rest
+        kept = _KeptBody(keep or answer.status >= 300)
+        if _chunked.search(answer.head):
+            decoder = _ChunkedBody(answer.head, kept)
+            decoder.feed(rest)
+            while not decoder.ended:
+                count = self._receive(wire, _drain)
+                if not count:
+                    raise ConnectionResetError("the answer was cut short")
+                decoder.feed(_drain[:count])
+            answer.received = decoder.length
+        elif found := _length.search(answer.head):
             left = int(found[1]) - len(rest)
-            kept = [rest] if keep else []
-            flags = 0 if keep else self._truncates
+            kept.add(rest)
+            flags = 0 if kept.room else self._truncates
             answer.received = int(found[1])
             while left > 0:
                 count = self._receive(wire, _drain[:left], flags)
                 if not count:
                     answer.received -= left
                     raise ConnectionResetError("the answer was cut short")
-                if keep:
-                    kept.append(bytes(_drain[:count]))
+                kept.add(_drain[:count])
                 left -= count
-            answer.body = b"".join(kept)
-        elif _chunked.search(answer.head):
-            chunked = _ChunkedBody(answer.head, keep)
-            chunked.feed(rest)
-            while not chunked.ended:
-                count = self._receive(wire, _drain)
-                if not count:
-                    raise ConnectionResetError("the answer was cut short")
-                chunked.feed(_drain[:count])
-            answer.received, answer.body = chunked.length, b"".join(chunked.buffered)
+            reusable = reusable and left == 0  # more than announced would be taken for the next answer
+        else:
+            self._receive_until_closed(wire, rest, kept, answer)
+            reusable = False
+        answer.body = kept.data
+        return reusable
+
+    def _receive_until_closed(self, wire: socket.socket, rest: bytes, kept: _KeptBody, answer: Response) -> None:
+        """Read a body whose end is that of the connection."""
+        kept.add(rest)
+        answer.received = len(rest)
+        while count := self._receive(wire, _drain, 0 if kept.room else self._truncates):
+            answer.received += count
+            kept.add(_drain[:count])
+
+
+class _KeptBody:
+    """The beginning of an answer's body, if it is wanted."""
+
+    def __init__(self, wanted: bool) -> None:
+        self.room = MOST_KEPT_BYTES if wanted else 0
+        self._parts: list[bytes] = []
+
+    def add(self, data: bytes | memoryview) -> None:
+        """Keep what there is room for."""
+        if self.room:
+            part = bytes(data[: self.room])
+            self.room -= len(part)
+            self._parts.append(part)
+
+    @property
+    def data(self) -> bytes:
+        """All that was kept."""
+        return b"".join(self._parts)
 
 
 class _ChunkedBody:
-    """Decodes the chunks of an answer's body. Retains the data only when `keep` is true."""
+    """Decodes the chunks of an answer's body."""
 
-    def __init__(self, head: bytes, keep: bool) -> None:
+    def __init__(self, head: bytes, kept: _KeptBody) -> None:
         self.ended = False
         self.length = 0
-        self.buffered: list[bytes] = []
-        self._keep = keep
+        self._kept = kept
         self._parser: Any = httptools.HttpResponseParser(self)
         self.feed(head + b"\r\n\r\n")
 
@@ -310,8 +345,7 @@ class _ChunkedBody:
     def on_body(self, data: bytes) -> None:
         """Take the data of a chunk (called by the parser)."""
         self.length += len(data)
-        if self._keep:
-            self.buffered.append(data)
+        self._kept.add(data)
 
     def on_message_complete(self) -> None:
         """Note the end, after the last chunk and the trailers (called by the parser)."""
@@ -327,3 +361,18 @@ def _stamps(wire: socket.socket) -> bool:
     except OSError:
         return False
     return True
+
+
+def _has_answered(wire: socket.socket) -> bool:
+    """Return whether the head of a final answer has come; 1xx is none."""
+    if not _waiting_bytes(wire):
+        return False
+    begin = wire.recv(len(b"HTTP/1.1 100"), socket.MSG_PEEK)
+    return begin[9:10] != b"1"
+
+
+def _waiting_bytes(wire: socket.socket) -> int:
+    """Return how many bytes can be received at once."""
+    count = array("i", [0])
+    fcntl.ioctl(wire, termios.FIONREAD, count)
+    return count[0]

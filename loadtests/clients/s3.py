@@ -11,7 +11,8 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
-from sluice_s3.loadtests.clients.http import Connection, ConnectionFailed, Endpoint, Response
+from sluice_s3.loadtests.clients.endpoint import Endpoint
+from sluice_s3.loadtests.clients.http import Connection, ConnectionFailed, Response
 from sluice_s3.loadtests.payload import pieces
 
 PART = 100 * 1000**2
@@ -24,7 +25,9 @@ OWNERSHIP_MARKER = ".sluice-bench"
 
 A marked one may be removed with all its content.
 """
-NOT_OURS = "{} is there already and was not made by a load test: name another"
+NOT_OURS = "{} is there already and was not made by a load test: name another, or give a --prefix to work below"
+NO_BUCKET = "there is no bucket {}: --prefix works in one that is there"
+LOCATION = "<CreateBucketConfiguration><LocationConstraint>{}</LocationConstraint></CreateBucketConfiguration>"
 MAX_ATTEMPTS = 20
 
 
@@ -93,10 +96,14 @@ class StorageClient(Protocol):
 class S3Client:
     """The objects of one bucket, by a connection of its own."""
 
-    def __init__(self, endpoint: Endpoint, bucket: str) -> None:
-        self._endpoint = endpoint
-        self._wire = Connection(endpoint)
-        self._bucket = f"/{bucket}"
+    def __init__(self, endpoint: Endpoint, bucket: str, root: str | None = None) -> None:
+        """`root` is what all keys begin with in a bucket that is not the test's; None: the bucket is."""
+        of_bucket = endpoint.of_bucket(bucket)
+        self._endpoint, self._name, self._shared = endpoint, bucket, root is not None
+        self._wire = Connection(of_bucket or endpoint)
+        self._before = "" if of_bucket else f"/{bucket}"
+        self._bucket = self._before or "/"
+        self._root = root or ""
 
     def put(self, key: str, size: int) -> OperationResult:
         """See `StorageClient`."""
@@ -121,16 +128,19 @@ class S3Client:
 
     def list(self, prefix: str, after: str, count: int) -> OperationResult:
         """See `StorageClient`."""
-        return self._ask("GET", self._bucket, _list_query(prefix, after, count))
+        return self._ask("GET", self._bucket, _list_query(self._root + prefix, after and self._root + after, count))
 
     def prepare(self) -> str:
         """See `StorageClient`."""
+        if self._shared:
+            there = self._ask("GET", self._bucket, _list_query(self._root, "", 1))
+            return NO_BUCKET.format(self._name) if there.status == 404 else there.error
         for _ in range(MAX_ATTEMPTS):
             if not self.stat(OWNERSHIP_MARKER).error:
                 return ""
             there = self._ask("GET", self._bucket, "list-type=2&max-keys=1")
             if there.status == 404:
-                made = self._ask("PUT", self._bucket)
+                made = self._make_bucket()
                 if made.status == 200:
                     return self.put(OWNERSHIP_MARKER, 1).error
                 if made.status != 409:
@@ -138,15 +148,26 @@ class S3Client:
             elif there.error:
                 return there.error
             time.sleep(0.1)  # another process may just have created it
-        return NOT_OURS.format(self._bucket[1:])
+        return NOT_OURS.format(self._name)
+
+    def _make_bucket(self) -> OperationResult:
+        """Make the bucket where the endpoint is; AWS wants regions but one named."""
+        made = self._ask("PUT", self._bucket)
+        if "LocationConstraint" not in made.error:
+            return made
+        body = LOCATION.format(self._endpoint.region).encode()
+        answer = self._wire.ask("PUT", self._bucket, "", lambda: [memoryview(body)], len(body))
+        return OperationResult(answer.total, answer.ttfb, 0, answer.status, answer.problem)
 
     def sweep(self) -> str:
         """See `StorageClient`."""
         try:
+            if self._shared:
+                return self._sweep_root()
             if self.stat(OWNERSHIP_MARKER).error:
                 there = self._ask("GET", self._bucket, "list-type=2&max-keys=1")
-                return "" if there.status == 404 else there.error or NOT_OURS.format(self._bucket[1:])
-            for page in self._pages():
+                return "" if there.status == 404 else there.error or NOT_OURS.format(self._name)
+            for page in self._pages(""):
                 problem = self._delete_all([key for key in page if key != OWNERSHIP_MARKER])
                 if problem:
                     return problem
@@ -155,6 +176,17 @@ class S3Client:
         except ConnectionFailed as error:
             return str(error)
         return "" if answer.status in (204, 404) else answer.problem
+
+    def _sweep_root(self) -> str:
+        """Delete the keys below the root, and nothing else even if the endpoint lists it."""
+        for page in self._pages(self._root):
+            foreign = next((key for key in page if not key.startswith(self._root)), "")
+            if foreign or not self._root:
+                return f"{self._name}: the listing of {self._root!r} has {foreign!r}, which is not the test's"
+            problem = self._delete_all([key.removeprefix(self._root) for key in page])
+            if problem:
+                return problem
+        return ""
 
     def open(self) -> None:
         """See `StorageClient`."""
@@ -166,7 +198,7 @@ class S3Client:
         self._wire.close()
 
     def _path(self, key: str) -> str:
-        return f"{self._bucket}/{quote(key, safe='/~')}"
+        return f"{self._before}/{quote(self._root + key, safe='/~')}"
 
     def _ask(self, method: str, path: str, query: str = "", size: int = 0, *, sent: bool = False) -> OperationResult:
         try:
@@ -206,10 +238,10 @@ class S3Client:
             error = f"no answer: {lost}"
         return OperationResult(time.perf_counter() - begun, None, 0 if error else size, status, error[:300])
 
-    def _pages(self) -> Iterator[Sequence[str]]:
+    def _pages(self, prefix: str) -> Iterator[Sequence[str]]:
         after = ""
         while True:
-            answer = self._wire.ask("GET", self._bucket, _list_query("", after, PAGE_KEYS), keep=True)
+            answer = self._wire.ask("GET", self._bucket, _list_query(prefix, after, PAGE_KEYS), keep=True)
             if answer.status == 404:
                 return
             if answer.problem:
@@ -217,15 +249,16 @@ class S3Client:
             keys = [
                 html.unescape(one) for one in re.findall(r"<Key>([^<]*)</Key>", answer.body.decode(errors="replace"))
             ]
-            if not keys:
+            if not keys or keys[-1] <= after:  # an endpoint that begins again
                 return
             yield keys
             after = keys[-1]
 
     def _delete_all(self, keys: Sequence[str]) -> str:
-        return next(
-            filter(None, run_concurrently(lambda: S3Client(self._endpoint, self._bucket[1:]), "delete", keys)), ""
-        )
+        return next(filter(None, run_concurrently(self._again, "delete", keys)), "")
+
+    def _again(self) -> S3Client:
+        return S3Client(self._endpoint, self._name, self._root if self._shared else None)
 
 
 def run_concurrently(

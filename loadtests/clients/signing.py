@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from sluice_s3.loadtests.clients.credentials import Credentials, Source
+
 UNSIGNED = "UNSIGNED-PAYLOAD"
 SIGNED_HEADERS = "host;x-amz-content-sha256;x-amz-date"
 EMPTY = hashlib.sha256(b"").hexdigest()
@@ -54,6 +56,8 @@ class SigningDate(NamedTuple):
     date: str
     scope: str
     key: bytes
+    access_key: str
+    token: str
 
 
 class Signer:
@@ -62,20 +66,24 @@ class Signer:
     A head is valid for 15 minutes, as the signature's date allows.
     """
 
-    def __init__(self, host: str, access_key: str, secret_key: str, region: str = "us-east-1") -> None:
+    def __init__(
+        self, host: str, access_key: str, secret_key: str, region: str = "us-east-1", *, source: Source | None = None
+    ) -> None:
+        given = Credentials(access_key, secret_key)
+        self._source = source or (lambda: given)
         self._host = host
-        self._access_key = access_key
-        self._secret_key = secret_key
         self._region = region
         self._latest = self._signing_date(0)
 
     def _signing_date(self, second: int) -> SigningDate:
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         day = date[:8]
-        key = _hmac(b"AWS4" + self._secret_key.encode(), day)
+        credentials = self._source()
+        key = _hmac(b"AWS4" + credentials.secret_key.encode(), day)
         for part in (self._region, "s3", "aws4_request"):
             key = _hmac(key, part)
-        return SigningDate(second, date, f"{day}/{self._region}/s3/aws4_request", key)
+        scope = f"{day}/{self._region}/s3/aws4_request"
+        return SigningDate(second, date, scope, key, credentials.access_key, credentials.session_token)
 
     def _at(self, now: float | None) -> SigningDate:
         second = int(time.time() if now is None else now)
@@ -93,10 +101,14 @@ class Signer:
         `path` and `query` are used as they are: they must be in the form that is signed (encoded, sorted, `name=`).
         `now` is the signing time in seconds since 1970.
         """
-        _, date, scope, key = self._at(now)
+        _, date, scope, key, access_key, token = self._at(now)
+        signed, names, sent = "", SIGNED_HEADERS, ""
+        if token:
+            signed, names = f"x-amz-security-token:{token}\n", f"{SIGNED_HEADERS};x-amz-security-token"
+            sent = f"x-amz-security-token: {token}\r\n"
         canonical = (
             f"{method}\n{path}\n{query}\nhost:{self._host}\nx-amz-content-sha256:{UNSIGNED}\n"
-            f"x-amz-date:{date}\n\n{SIGNED_HEADERS}\n{UNSIGNED}"
+            f"x-amz-date:{date}\n{signed}\n{names}\n{UNSIGNED}"
         )
         digest = hashlib.sha256(canonical.encode()).hexdigest()
         signature = _hmac(key, f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}").hex()
@@ -104,9 +116,9 @@ class Signer:
         body = "" if length is None else f"Content-Length: {length}\r\n"
         return (
             f"{method} {target} HTTP/1.1\r\nHost: {self._host}\r\nx-amz-content-sha256: {UNSIGNED}\r\n"
-            f"x-amz-date: {date}\r\n"
-            f"Authorization: AWS4-HMAC-SHA256 Credential={self._access_key}/{scope}, "
-            f"SignedHeaders={SIGNED_HEADERS}, Signature={signature}\r\n{body}\r\n"
+            f"x-amz-date: {date}\r\n{sent}"
+            f"Authorization: AWS4-HMAC-SHA256 Credential={access_key}/{scope}, "
+            f"SignedHeaders={names}, Signature={signature}\r\n{body}\r\n"
         ).encode()
 
     def sign(
@@ -124,7 +136,7 @@ class Signer:
         `target` is sent as it is: path and query in the form that is signed, but for the query's order and lacking `=`.
         `payload` is the value of `x-amz-content-sha256`, `separator` stands between the parts of `Authorization`.
         """
-        _, date, scope, key = self._at(now)
+        _, date, scope, key, access_key, _ = self._at(now)
         own = {"host": self._host, "x-amz-date": date, "x-amz-content-sha256": payload}
         sent = [(name, own.get(name.lower(), "") if value is None else value, signed) for name, value, signed in fields]
         values = sorted((name.lower(), value) for name, value, signed in sent if signed)
@@ -134,7 +146,7 @@ class Signer:
         canonical = f"{method}\n{path}\n{_canonical_query(query)}\n{lines}\n{names}\n{payload}"
         digest = hashlib.sha256(canonical.encode()).hexdigest()
         signature = _hmac(key, f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}").hex()
-        parts = (f"Credential={self._access_key}/{scope}", f"SignedHeaders={names}", f"Signature={signature}")
+        parts = (f"Credential={access_key}/{scope}", f"SignedHeaders={names}", f"Signature={signature}")
         authorization = f"AWS4-HMAC-SHA256 {separator.join(parts)}"
         rest = "".join(
             f"{name}: {authorization if name.lower() == 'authorization' else value}\r\n" for name, value, _ in sent

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from sluice_s3.loadtests.clients.http import Endpoint
+from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.compare import cold, devices, machine
 from sluice_s3.loadtests.compare.pace import measured_slowness
 from sluice_s3.loadtests.compare.plan import Plan, PlanError

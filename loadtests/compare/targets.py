@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice_s3.loadtests.clients.http import Endpoint
+from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.clients.s3 import S3Client
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.targets import Keys, Running

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.loadtests.clients.http import Connection, Endpoint
+from sluice_s3.loadtests.clients.endpoint import Endpoint
+from sluice_s3.loadtests.clients.http import Connection
 from sluice_s3.loadtests.clients.s3 import S3Client, run_concurrently
 from sluice_s3.loadtests.common.targets import Keys
 from sluice_s3.loadtests.compare import run as running
