@@ -6,14 +6,24 @@ from typing import Any
 
 from locust import events
 
+from sluice_s3.loadtests.clients.endpoint import ADDRESSING
+
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def _declare(parser: Any) -> None:
     add = parser.add_argument
     add("--access-key", env_var="AWS_ACCESS_KEY_ID", default="", include_in_web_ui=False)
     add("--secret-key", env_var="AWS_SECRET_ACCESS_KEY", default="", include_in_web_ui=False)
+    add("--session-token", env_var="AWS_SESSION_TOKEN", default="", include_in_web_ui=False, help="Of temporary keys.")
+    add("--aws-profile", default="", help="Keys of this profile. Without keys and profile: those botocore finds.")
     add("--region", env_var="AWS_REGION", default="us-east-1")
     add("--bucket", env_var="SLUICE_BENCH_BUCKET", default="sluice-bench", help="Made if it is not there.")
+    add(
+        "--prefix",
+        default="",
+        help="Work in a bucket that is there, below this prefix, and remove only what the test made.",
+    )
+    add("--addressing", default="auto", choices=ADDRESSING, help="Buckets in paths or host names; auto: as AWS has it.")
     add("--direct", env_var="SLUICE_BENCH_DIRECT", default="", help="Plain files in this directory instead of S3.")
     add("--unsynced", action="store_true", help="Direct: a write is done when the file is closed.")
     add(

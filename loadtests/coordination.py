@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,10 +17,20 @@ from typing import Any, cast
 import gevent
 from locust import events
 from locust.env import Environment
-from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
+from locust.runners import MasterRunner, WorkerRunner
 
+from sluice_s3.loadtests.chosen import (
+    choose_shape,
+    is_staged,
+    is_timed,
+    scenario_of,
+    several,
+    shape_missing,
+    take_run_time,
+)
 from sluice_s3.loadtests.latencies import Latencies
-from sluice_s3.loadtests.session import CLOSED, FINISHED, GAVE_UP, LOOK_SECONDS, PROGRESS, Session, Window
+from sluice_s3.loadtests.session import CLOSED, FINISHED, GAVE_UP, LOOK_SECONDS, PROGRESS, Session, Window, write_notes
+from sluice_s3.loadtests.status_row import show_status
 
 logger = logging.getLogger(__name__)
 PREPARED, BEGIN, END = "sluice-prepared", "sluice-begin", "sluice-end"
@@ -116,6 +127,7 @@ class Coordinator:
         else:
             self.names = [runner.client_id]  # type: ignore[attr-defined]
         options.node_names = self.names
+        options.test_token = secrets.token_hex(8)
         options.measured_seconds = self._take_page_time()
         self.status, self._stopping = "preparing", False
         self._progress, self._prepared, self._finished = {}, set(), {}
@@ -135,10 +147,6 @@ class Coordinator:
         if self._conductor is not None:
             self._conductor.kill(block=False)
             self._conductor = None
-
-    def finish(self) -> None:
-        """End the test, since all of it was measured."""
-        self._send(END, {})
 
     def measure(self, stage: Stage) -> StageResult:
         """Have all processes record a stage, and return what they measured."""
@@ -174,8 +182,8 @@ class Coordinator:
         runner = self.environment.runner
         if not isinstance(runner, MasterRunner):
             return set(self.names)
-        clients = runner.clients
-        return {name for name in self.names if name in clients and clients[name].state != STATE_MISSING}
+        # one that only missed heartbeats, on a busy machine, comes back; Locust drops it after a minute
+        return {name for name in self.names if name in runner.clients}
 
     def _send(self, name: str, data: dict[str, Any]) -> None:
         runner = self.environment.runner
@@ -207,7 +215,37 @@ class Coordinator:
             self.environment.process_exit_code = GAVE_UP
         if not self._stopping and (problem or self._alive() <= self._finished.keys()):
             self._stopping = True
+            self._show_omission()
+            self._end()
+
+    def _end(self) -> None:
+        runner = self.environment.runner
+        if is_staged(self.environment):
+            # Locust ends a test with a shape by itself, and would not wait for the bucket's removal if we did
+            self.environment.shape_class.end()  # type: ignore[union-attr]
+        elif runner is not None:
             gevent.spawn(runner.quit if self.environment.web_ui is None else runner.stop)
+
+    def _show_omission(self) -> None:
+        """Say what a closed loop hides: the times there would have been at an even rate, the one it reached."""
+        options: Any = self.environment.parsed_options
+        times, seconds = Latencies(), max(one["seconds"] for one in self._finished.values())
+        for data in self._finished.values():
+            times.merge(Latencies(data["times"]))
+        closed = getattr(scenario_of(self.environment), "closed_loop", False) and not options.throughput
+        if not closed or not times.count or not seconds:
+            return
+        rate = times.count / seconds
+        even = times.without_omission(self._users() / rate).percentile(0.99)
+        write_notes(options, {"closed_loop": {"rate": rate, "p99": times.percentile(0.99), "p99_even": even}})
+        logger.info(
+            "a closed loop: p99 %.2f ms, but %.2f ms if operations had been due at an even %.1f/s (%s)",
+            *(times.percentile(0.99) * 1000, even * 1000, rate, "--throughput and open_loop measure that"),
+        )
+
+    def _users(self) -> int:
+        runner, options = self.environment.runner, cast(Any, self.environment.parsed_options)
+        return max(1, int(options.num_users or (runner.target_user_count if runner else 1)))
 
     def _name(self, msg: Any) -> str:
         return self.names[0] if msg.node_id == "local" else str(msg.node_id)
@@ -230,8 +268,11 @@ class Player:
     def start_test(self) -> None:
         """Prepare what the scenario needs before its clock starts."""
         session = Session.start(self.environment)
+        problem = session.check()
         prepare = getattr(scenario_of(self.environment), "prepare", None)
-        if prepare is not None:
+        if problem:
+            session.give_up(problem)
+        elif prepare is not None:
             gevent.spawn(self._prepare, session, prepare)
 
     def _prepare(self, session: Session, prepare: Callable[[Session], str]) -> None:
@@ -276,69 +317,19 @@ class Player:
             self.environment.runner.send_message(STAGE_ENDED, data)
 
 
-def scenario_of(environment: Environment) -> Any:
-    """Return the class of the scenario that was chosen; None if there is none of ours."""
-    return next((one for one in environment.user_classes if getattr(one, "exclusive", False)), None)
-
-
-def is_timed(environment: Environment) -> bool:
-    """Return whether all chosen scenarios last as long as `--duration` says."""
-    return all(getattr(one, "timed", False) for one in environment.user_classes)
-
-
-def is_staged(environment: Environment) -> bool:
-    """Return whether a shape says what is measured when."""
-    return getattr(environment.shape_class, "staged", False)
-
-
-def _take_run_time(environment: Environment) -> None:
-    """Use `--run-time` as the duration if none is set.
-
-    Locust would count the preparation into it.
-    """
-    options: Any = environment.parsed_options
-    begins_alone = options.headless or options.autostart
-    if begins_alone and options.run_time and not options.duration and is_timed(environment):
-        options.duration, options.run_time = float(options.run_time), None
-        logger.info("measures for %g s after preparation and warm-up (--run-time as --duration)", options.duration)
-
-
-def _choose_shape(environment: Environment) -> None:
-    """Have the chosen scenario's own shape, and no shape of another scenario's file.
-
-    Locust takes the first shape of all files.
-    """
-    found = getattr(scenario_of(environment), "shape", None)
-    if found is not None:
-        if type(environment.shape_class) is not found and (environment.shape_class is None or is_staged(environment)):
-            environment.shape_class = found()
-    elif is_staged(environment):
-        environment.shape_class = None
-    if is_staged(environment):
-        shape: Any = environment.shape_class
-        shape.runner = environment.runner
-        options: Any = environment.parsed_options
-        options.num_users = options.num_users or shape.usual_users
-
-
-def _several(environment: Environment) -> str:
-    """Return an error if several scenarios were chosen, else an empty string."""
-    names = [one.__name__ for one in environment.user_classes if getattr(one, "exclusive", False)]
-    return f"one scenario at a time: name one of {', '.join(sorted(names))}" if len(names) > 1 else ""
-
-
 @events.init.add_listener  # type: ignore[untyped-decorator]
 def _on_init(environment: Environment, **_: Any) -> None:
     options: Any = environment.parsed_options
     if not isinstance(environment.runner, WorkerRunner):
-        if _several(environment) and not options.class_picker:
-            logger.error(_several(environment))
+        if several(environment) and not options.class_picker:
+            logger.error(several(environment))
             raise SystemExit(GAVE_UP)
-        _take_run_time(environment)
+        take_run_time(environment)
         environment.sluice_coordinator = Coordinator(environment)  # type: ignore[attr-defined]
         environment.sluice_coordinator.register()  # type: ignore[attr-defined]
+        show_status(environment, lambda: Coordinator.of(environment).status)
     if not options.class_picker:
-        _choose_shape(environment)
+        choose_shape(environment)
     if not isinstance(environment.runner, MasterRunner):
         environment.sluice_player = Player(environment)  # type: ignore[attr-defined]
         environment.sluice_player.register()  # type: ignore[attr-defined]
@@ -352,7 +343,7 @@ def _on_test_start(environment: Environment, **_: Any) -> None:
     runner = environment.runner
     coordinator: Coordinator | None = getattr(environment, "sluice_coordinator", None)
     if coordinator is not None:
-        problem = _several(environment) or _shape_missing(environment)
+        problem = several(environment) or shape_missing(environment)
         if problem and runner is not None:
             logger.error("%s", problem)  # chosen in the web page, which stays
             gevent.spawn(runner.stop)
@@ -361,13 +352,6 @@ def _on_test_start(environment: Environment, **_: Any) -> None:
     player: Player | None = getattr(environment, "sluice_player", None)
     if player is not None:
         player.start_test()
-
-
-def _shape_missing(environment: Environment) -> str:
-    wanted = getattr(scenario_of(environment), "shape", None)
-    if wanted is None or environment.shape_class is not None:
-        return ""
-    return f"{scenario_of(environment).__name__} needs its shape: choose {wanted.__name__} beside it"
 
 
 @events.test_stopping.add_listener  # type: ignore[untyped-decorator]
@@ -392,9 +376,12 @@ def _on_test_stop(environment: Environment, **_: Any) -> None:
     _quit_alone(environment)
     if isinstance(environment.runner, WorkerRunner) or options.keep:
         return
-    problem = (found or Session(environment)).connect().sweep()
+    session = found or Session(environment)
+    if session.check() or not getattr(options, "test_token", ""):
+        return  # then nothing was made
+    problem = session.connect().sweep()
     if problem:
-        logger.warning("the bucket is not removed: %s", problem)
+        logger.warning("the %s not removed: %s", "objects are" if options.prefix else "bucket is", problem)
 
 
 def _quit_alone(environment: Environment) -> None:

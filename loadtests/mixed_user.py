@@ -40,8 +40,9 @@ class MixUser(S3User):
     abstract = True
     exclusive = True
     timed = True
+    closed_loop = True
     own_options: ClassVar[Options] = OPTIONS
-    pool: ClassVar[ObjectPool]
+    pool: ClassVar[ObjectPool] = ObjectPool("")
     """The objects of this process."""
     mix = ""
     """The `--mix` that the tasks' weights follow."""

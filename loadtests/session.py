@@ -20,8 +20,9 @@ from gevent.event import Event
 from gevent.threadpool import ThreadPool
 from locust.env import Environment
 
+from sluice_s3.loadtests.clients.credentials import NoCredentials, Source, find_credentials
+from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.clients.filesystem import DirectObjects
-from sluice_s3.loadtests.clients.http import Endpoint
 from sluice_s3.loadtests.clients.s3 import OperationResult, S3Client, StorageClient, run_concurrently
 from sluice_s3.loadtests.latencies import Latencies
 from sluice_s3.loadtests.outcome import note_measured
@@ -90,6 +91,7 @@ class Session:
         self._measured = False
         self._start_lock = threading.Lock()
         self._last_good = time.perf_counter()
+        self._source: Source | None = None
         self._clients = 0
         self._threads = ThreadPool(10) if options.direct else None
         if self.recorder is not None:
@@ -128,16 +130,36 @@ class Session:
             self._clients += 1
             self._threads.maxsize = max(self._threads.maxsize, self._clients)
             return _InThreads(DirectObjects(Path(options.direct) / options.bucket, synced=not options.unsynced), self)
-        return S3Client(self.endpoint(), options.bucket)
+        return S3Client(self.endpoint(), options.bucket, self.root)
+
+    @property
+    def root(self) -> str | None:
+        """What all keys begin with in a bucket that is not the test's; None: the bucket is."""
+        prefix, token = self.options.prefix, getattr(self.options, "test_token", "")
+        return f"{prefix.strip('/')}/sluice-bench-{token}/".lstrip("/") if prefix else None
+
+    def check(self) -> str:
+        """Return why no test can begin with these options, or an empty string."""
+        options = self.options
+        if options.direct:
+            return "--prefix is for buckets: --direct has none" if options.prefix else ""
+        try:
+            self.endpoint()
+        except (NoCredentials, ValueError) as error:
+            return str(error)
+        return ""
 
     def endpoint(self) -> Endpoint:
         """Return the endpoint of requests.
 
-        Raises ValueError for an invalid URL.
+        Raises ValueError for an invalid URL, NoCredentials.
         """
         options = self.options
         host = self.environment.host or "http://127.0.0.1:9000"
-        return Endpoint(host, options.access_key, options.secret_key, options.region, options.patience)
+        if self._source is None:
+            given = (options.access_key, options.secret_key, options.session_token, options.aws_profile)
+            self._source = find_credentials(*given)
+        return Endpoint(host, "", "", options.region, options.patience, self._source, options.addressing)
 
     def in_thread(self, work: Callable[[], Any]) -> Any:
         """Run a blocking call in a thread that gevent did not patch."""
@@ -193,22 +215,18 @@ class Session:
             return
         self._ending = self.over = True
         self.ready.set()  # users that wait for it end
-        summary = self._summary()
-        gevent.spawn(self._report_end, summary)
+        window = self.window
+        measured = math.isfinite(window.begin) and window.begin > 0
+        gevent.spawn(self._report_end, window, max(0.0, time.perf_counter() - window.begin) if measured else 0.0)
 
-    def _report_end(self, summary: dict[str, Any]) -> None:
+    def _report_end(self, window: Window, seconds: float) -> None:
         """Report the end once no operation is under way: then the bucket may be removed."""
         deadline = time.perf_counter() + float(self.options.patience)
         while self.under_way and time.perf_counter() < deadline:
             gevent.sleep(LOOK_SECONDS)
         if self.environment.runner is not None:
-            self.environment.runner.send_message(FINISHED, {"problem": self.problem, **summary})
-
-    def _summary(self) -> dict[str, Any]:
-        """Return the times of the measurement, for the remark on what a closed loop hides."""
-        window = self.window
-        seconds = time.perf_counter() - window.begin
-        return {"times": window.times.pairs(), "seconds": max(0.0, min(seconds, 1e9))}
+            data = {"problem": self.problem, "times": window.times.pairs(), "seconds": seconds}
+            self.environment.runner.send_message(FINISHED, data)
 
     def give_up(self, why: str) -> None:
         """End the test with an error."""

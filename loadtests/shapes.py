@@ -67,6 +67,12 @@ class StagedShape(LoadTestShape):
             self._player.kill(block=False)
         self._stage = self._player = None
 
+    def end(self) -> None:
+        """End the test at the next tick."""
+        if self._player is not None:
+            self._player.kill(block=False)
+        self._stage = None
+
     def tick(self) -> tuple[int, float] | None:
         """See `LoadTestShape`."""
         if self._player is None:
@@ -91,7 +97,8 @@ class StagedShape(LoadTestShape):
                 break
             self._stage = next_stage
         write_notes(self.options, self.conclude(results))
-        coordinator.finish()
+        coordinator.stop_players()
+        self._stage = None
 
 
 def describe(result: StageResult) -> str:

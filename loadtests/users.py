@@ -36,17 +36,25 @@ class S3User(User):
     """Whether it excludes other such classes from the same test."""
     timed = False
     """Whether `--duration` ends it."""
+    closed_loop = False
+    """Whether each operation is due when the one before is done, so that a stall holds up those behind it unseen."""
     host = "http://127.0.0.1:9000"
     interval = 0.0
     """Seconds from one operation's due time to the next one's; 0: each is due when the one before is done."""
     due = 0.0
     """When the next operation is due (perf_counter)."""
     _ended = 0.0
+    objects: StorageClient
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.session = Session.of(environment)
-        self.objects: StorageClient = self.session.connect()
+        if not self.session.over:  # else it cannot begin
+            self.objects = self.connect()
+
+    def connect(self) -> StorageClient:
+        """Return the client of this user's operations."""
+        return self.session.connect()
 
     def set_pace(self, throughput: float) -> None:
         """Have so many operations a second be due from now on, the first one somewhere in the first interval."""
@@ -56,8 +64,10 @@ class S3User(User):
     def wait_time(self) -> float:
         """Return the seconds until the next operation is due.
 
-        Unlike Locust's `constant_throughput`, a user that is late catches up.
+        Unlike Locust's `constant_throughput`, a user that is late catches up. Raises StopUser when the test is over.
         """
+        if self.session.over:
+            raise StopUser
         return max(0.0, self.due - time.perf_counter()) if self.interval else 0.0
 
     def do(
@@ -131,7 +141,7 @@ class ScriptUser(S3User):
     @task
     def play(self) -> None:
         """Run the script, as the first user of the process."""
-        if not self.session.first():
+        if self.session.over or not self.session.first():
             raise StopUser
         problem = self.objects.prepare()
         if problem:

@@ -44,6 +44,13 @@ class Keys:
     access_key: str
     secret_key: str
     region: str = "us-east-1"
+    session_token: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that give these keys, and no others, to a process."""
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        return dict(zip(names, (self.access_key, self.secret_key, self.session_token), strict=True))
 
 
 @dataclass(frozen=True)

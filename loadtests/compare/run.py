@@ -253,7 +253,7 @@ class Run:
         job = LocustJob(
             self.meta["run"], target.name, chosen, repeat, self.meta["started"], self.plan.processes,
             locust_arguments(target, there, bucket),
-            {"AWS_ACCESS_KEY_ID": there.keys.access_key, "AWS_SECRET_ACCESS_KEY": there.keys.secret_key},
+            there.keys.environment,
         )  # fmt: skip
         try:
             outcome = self._play_cell(job, there, sampler)

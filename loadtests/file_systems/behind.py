@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sluice_s3.loadtests.clients.http import Endpoint
+from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.clients.s3 import S3Client
 from sluice_s3.loadtests.common.targets import SLUICE, Keys, Running, Target, free_port
 from sluice_s3.loadtests.file_systems.program import SYSTEM_PATHS, Place
