@@ -193,10 +193,11 @@ class Coordinator:
     def _on_progress(self, msg: Any, **_: Any) -> None:
         self._progress[self._name(msg)] = msg.data
         done, total = (sum(one[key] for one in self._progress.values()) for key in ("done", "total"))
-        self.status = f"preparing {done:,} of {total:,} {msg.data['what']}"
+        text = f"preparing {done:,} of {total:,} {msg.data['what']}"
+        self.status = "" if done == total else text
         if done == total or time.monotonic() > self._said + SAY_SECONDS:
             self._said = time.monotonic()
-            logger.info("%s", self.status)
+            logger.info("%s", text)
 
     def _on_prepared(self, msg: Any, **_: Any) -> None:
         self._prepared.add(self._name(msg))
@@ -274,6 +275,8 @@ class Player:
             session.give_up(problem)
         elif prepare is not None:
             gevent.spawn(self._prepare, session, prepare)
+        elif self.environment.runner is not None:  # a script prepares what it needs itself
+            self.environment.runner.send_message(PREPARED, {})
 
     def _prepare(self, session: Session, prepare: Callable[[Session], str]) -> None:
         try:
@@ -288,6 +291,8 @@ class Player:
 
     def _on_begin(self, **_: Any) -> None:
         session = Session.of(self.environment)
+        if not hasattr(scenario_of(self.environment), "prepare"):
+            return
         session.begin()
         if is_staged(self.environment):
             session.window = CLOSED

@@ -18,7 +18,11 @@ from tests.support.environment import ROOT
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 from tests.support.waiting import eventually
 
-FORM = {"user_count": 1, "spawn_rate": 1, "duration": 0.5, "size": "1KB", "objects": 3, "warm_up": 0}
+FORM = {"user_count": 1, "spawn_rate": 1, "size": "1KB", "warm_up": 0}
+LONG = {"duration": 0.5, "objects": 2000}
+"""Its preparation takes longer than a look at the page."""
+ENDED_BY_RUN_TIME = {"duration": 0, "run_time": "1s", "objects": 3, "warm_up": 1.5}
+"""The run time begins after preparation and warm-up: Locust's own would end before anything is measured."""
 
 
 def test_a_worker_is_back_for_the_next_test(tmp_path: Path) -> None:
@@ -31,11 +35,14 @@ def test_a_worker_is_back_for_the_next_test(tmp_path: Path) -> None:
         with (tmp_path / "log").open("wb") as log:
             running = [subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) for command in commands]
         try:
-            for _ in range(2):
+            for form in (LONG, ENDED_BY_RUN_TIME):
                 eventually(lambda: _asked(page, "/stats/requests").get("worker_count", 0) == 1)
-                assert _asked(page, "/swarm", {**FORM, "host": gateway.endpoint})["success"]
+                assert _asked(page, "/swarm", {**FORM, **form, "host": gateway.endpoint})["success"]
+                if form is LONG:
+                    eventually(lambda: _names(page)[:1] and _names(page)[0].startswith("preparing "))
                 eventually(lambda: _asked(page, "/stats/requests").get("state") == "stopped")
                 eventually(lambda: _asked(page, "/stats/requests")["stats"][-1]["num_requests"] > 0)
+                assert not any(name.startswith("preparing ") for name in _names(page))
                 assert _asked(page, "/stats/reset") == {}
             assert [process.poll() for process in running] == [None, None]
         finally:
@@ -43,6 +50,11 @@ def test_a_worker_is_back_for_the_next_test(tmp_path: Path) -> None:
                 process.terminate()
             for process in running:
                 process.wait(30)
+
+
+def _names(page: int) -> list[str]:
+    """The names of the page's statistics."""
+    return [row["name"] for row in _asked(page, "/stats/requests").get("stats", [])]
 
 
 def _asked(page: int, path: str, form: dict[str, Any] | None = None) -> dict[str, Any]:
