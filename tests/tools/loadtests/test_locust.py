@@ -47,7 +47,7 @@ print(json.dumps(found))
 
 def locust(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "locust", *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "locust", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -88,7 +88,7 @@ def test_scenarios_do_not_run_beside_each_other(tmp_path: Path) -> None:
 def test_each_scenario_has_its_own_defaults_when_all_are_loaded() -> None:
     def told(*words: str) -> dict[str, dict[str, object]]:
         done = subprocess.run(
-            [sys.executable, "-c", DEFAULTS, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", DEFAULTS, *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
@@ -196,7 +196,7 @@ def play_with_a_worker(directory: Path, scenario: str, *words: str) -> tuple[int
     with subprocess.Popen(worker, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
         try:
             done = subprocess.run(
-                [*master, "--master-bind-port", str(port)], cwd=ROOT, capture_output=True, text=True, timeout=60,
+                [*master, "--master-bind-port", str(port)], cwd=ROOT, capture_output=True, text=True, timeout=120,
                 check=False,
             )  # fmt: skip
         finally:
