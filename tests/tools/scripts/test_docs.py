@@ -62,6 +62,7 @@ def test_the_messages_of_troubleshooting_are_those_of_the_code() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
+    text += "\0".join(script.read_text() for script in (ROOT / "app" / "console" / "js").rglob("*.js"))
     messages = re.findall(r"^### `(.*)`$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
     assert len(messages) > 30
     parts = [part.strip() for message in messages for part in message.split("…")]
