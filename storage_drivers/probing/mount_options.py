@@ -8,6 +8,7 @@ _EITHER = {
     "soft": "a server that does not answer for a while makes reads and writes fail (503); mount with hard",
     "softerr": "a server that does not answer for a while makes reads and writes fail (503); mount with hard",
     "nocto": "what another gateway or program wrote may be seen late, or not at all; several gateways need cto",
+    "nosharecache": "what another mount of the export on this machine wrote may stay unseen; share one mount",
 }
 """By the option's name, as the kernel's table of mounts has it (nfs(5))."""
 _LOCKS = {

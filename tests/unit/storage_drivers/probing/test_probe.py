@@ -346,6 +346,7 @@ def test_the_driver_for_a_kind_of_mount(kind: str, driver: str) -> None:
         ("nfs4", "rw,vers=4.2,soft,local_lock=none", ["soft"]),
         ("nfs4", "rw,softerr,nocto,local_lock=none", ["softerr", "nocto"]),
         ("nfs", "rw,vers=3,hard,nolock,local_lock=all", ["nolock"]),
+        ("nfs4", "rw,hard,nosharecache", ["nosharecache"]),
         ("nfs4", "rw,hard,local_lock=flock", ["local_lock=flock"]),
         ("nfs4", "rw,hard,local_lock=posix", []),
         ("fuse.sshfs", "rw,soft", []),
