@@ -75,8 +75,8 @@ async function sendOnce({ method, bucket, key, query, headers, body, signal }) {
     response = await fetch(url, { method, headers, body, signal, credentials: "omit", cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    const advice = "Is the S3 port reachable from this browser? Behind a proxy the gateway needs SLUICE_PUBLIC_URL and SLUICE_CONSOLE_URL.";
-    throw new S3Error(0, "NoAnswer", `${new URL(url).origin} does not answer. ${advice}`, "");
+    const advice = "Behind a proxy the gateway needs SLUICE_PUBLIC_URL and SLUICE_CONSOLE_URL.";
+    throw new S3Error(0, "NoAnswer", `${new URL(url).origin} does not answer. Is the S3 port reachable from this browser? ${advice}`, "");
   }
   if (response.ok || response.status === 304) return response;
   throw await readError(response);
