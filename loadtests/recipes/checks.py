@@ -21,7 +21,7 @@ from sluice_s3.storage_drivers.probing.scratch import Progress
 FILESYSTEMS = Path("/proc/filesystems")
 SBIN = ("/usr/sbin", "/sbin")
 CONNECT_SECONDS = 3.0
-MODPROBE_SECONDS = 10.0
+PROGRAM_SECONDS = 5.0
 NEWEST_WITHOUT_MARKERS = (1, 61)
 """The last rclone without `--s3-directory-markers`."""
 
@@ -68,15 +68,19 @@ def _knows(filesystem: str) -> tuple[bool | None, str]:
     modprobe = shutil.which("modprobe", path=os.pathsep.join((os.environ.get("PATH", os.defpath), *SBIN)))
     if modprobe is None:
         return False, f"not in {FILESYSTEMS}, and there is no modprobe"
-    tried = subprocess.run([modprobe, "-n", name], capture_output=True, check=False, timeout=MODPROBE_SECONDS)
+    try:
+        tried = subprocess.run([modprobe, "-n", name], capture_output=True, check=False, timeout=PROGRAM_SECONDS)
+    except subprocess.SubprocessError:
+        return None, "modprobe does not answer"
     return tried.returncode == 0, f"module {name}" if tried.returncode == 0 else f"no module {name} for this kernel"
 
 
 def _rclone_version() -> Finding:
     what = "rclone has --s3-directory-markers"
     try:
-        printed = subprocess.run(["rclone", "version"], capture_output=True, text=True, check=False, timeout=30).stdout
-        found = printed.split()[1].lstrip("v")
+        command = ["rclone", "version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PROGRAM_SECONDS)
+        found = done.stdout.split()[1].lstrip("v")
         major, minor = (int(part) for part in found.split(".")[:2])
     except (IndexError, ValueError, subprocess.SubprocessError):
         return Finding(what, None, "it does not say its version")
@@ -101,6 +105,8 @@ def _reachable(server: str, port: int) -> Finding:
     what = f"{where[0]} answers at port {where[1]}"
     try:
         socket.create_connection(where, CONNECT_SECONDS).close()
+    except (OverflowError, UnicodeError):
+        return Finding(what, False, "no such name or port can be")
     except OSError as error:
         return Finding(what, False, f"{error.strerror or error}: security group, firewall, name?")
     return Finding(what, True)

@@ -72,6 +72,8 @@ class Probe:
     seconds: float
     misfit: str = ""
     """Why the store's driver is not the one for this mount; empty if it may be."""
+    unsynced: str = ""
+    """Why fsync is not believed although it succeeds; empty if nothing is known against it."""
 
     def trial(self, ability: Capability) -> Check:
         """Return the result of a trial; one that was not made counts as untried."""
@@ -227,7 +229,8 @@ def _probe(mount: Mount, trials: Sequence[Check], scratch: Scratch, started: flo
     latencies = [Latency(call, len(times), median(times), max(times)) for call, times in sorted(scratch.times.items())]
     holes = any(trial.ability is Capability.PUNCH and trial.works for trial in trials)
     page = max(os.statvfs(scratch.directory).f_bsize, LEAST_PAGE) if holes else 0
-    return Probe(mount, tuple(trials), tuple(latencies), page, time.perf_counter() - started)
+    unsynced = sync_refusal(mount)
+    return Probe(mount, tuple(trials), tuple(latencies), page, time.perf_counter() - started, unsynced=unsynced)
 
 
 def refusal_reason(probe: Probe, durability: Durability) -> StoreUnfit | None:
@@ -236,8 +239,8 @@ def refusal_reason(probe: Probe, durability: Durability) -> StoreUnfit | None:
     Only failures that were seen count: a full or read-only mount can still be read from. A filesystem that ignores
     fsync(2) and reports success cannot be detected, but some are known to.
     """
-    if durability is Durability.FULL and (why := sync_refusal(probe.mount)):
-        return StoreUnfit("durability", f"{why}; {durability.value} durability cannot be kept")
+    if durability is Durability.FULL and probe.unsynced:
+        return StoreUnfit("durability", f"{probe.unsynced}; {durability.value} durability cannot be kept")
     for ability, kind in (
         (Capability.EXCLUSIVE_CREATE, "exclusive-create"),
         (Capability.READ_BACK, "integrity"),

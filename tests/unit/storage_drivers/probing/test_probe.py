@@ -201,8 +201,22 @@ def test_a_directory_sync_that_is_not_passed_on_is_said_and_not_refused(tmp_path
     assert refusal_reason(changed, Durability.FULL) is None
 
 
-def test_a_mount_that_is_known_not_to_sync(tmp_path: Path) -> None:
-    found = dataclasses.replace(measure(tmp_path), mount=mountinfo.Mount("fuse.rclone", "", "", ""))
+def test_a_slow_mount_is_not_asked_ten_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    clock = itertools.accumulate(itertools.cycle((0.0, 0.5, 0.1)))
+    monkeypatch.setattr(probe_trials, "mount_of", lambda _: mountinfo.Mount("fuse.s3fs", "", "", ""))
+    monkeypatch.setattr(probe_trials.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(probe_trials.os, "fsync", synced.append)
+    scratch = Scratch(str(tmp_path))
+    assert probe_trials.fsync_directory_reaches(scratch)[0]
+    monkeypatch.undo()
+    scratch.clear()
+    assert len(synced) == probe_trials.ENOUGH_SYNCS
+
+
+def test_a_mount_that_is_known_not_to_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "mount_of", lambda _: mountinfo.Mount("fuse.rclone", "", str(tmp_path), ""))
+    found = measure(tmp_path)
     refused = refusal_reason(found, Durability.FULL)
     assert refused is not None
     assert (refused.kind, "rclone" in str(refused)) == ("durability", True)
