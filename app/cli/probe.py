@@ -35,7 +35,7 @@ def probe_command(
     try:
         found = asyncio.run(run_with_timeout(progress, lambda: measure(path, progress)))
     except DriverError as error:
-        fail(f"the probe could not run: {error}")
+        fail(f"the probe could not run ({progress.doing}): {error}")
     if as_json:
         print(json.dumps(found.to_json()))
     else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from sluice_s3.storage_drivers import fsutil, identity
-from sluice_s3.storage_drivers.errors import StoreFailed, map_errors
+from sluice_s3.storage_drivers.errors import StoreFailed, StoreUnfit, map_errors
 from sluice_s3.storage_drivers.layout import DIRECTORIES, ObjectsLayout
 from sluice_s3.storage_drivers.probing.probe import Probe, measure_store
 from sluice_s3.storage_drivers.probing.scratch import Progress
@@ -15,6 +16,9 @@ LOST = (
     "directory data of the store is missing, though its identity is there: a mount of a bucket that keeps no empty "
     "directories has lost it (rclone needs --s3-directory-markers)"
 )
+
+NO_CALL = (errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of a FUSE mount that has no such operation, as squashfuse."""
 
 
 class StoreInitializer:
@@ -51,7 +55,13 @@ class StoreInitializer:
                 return found
             if not self._create:
                 raise StoreFailed("there is no store here: is the mount missing?")
-            self._make_directories()
+            self.progress.step("mkdir")
+            try:
+                self._make_directories()
+            except OSError as error:
+                if error.errno not in NO_CALL:
+                    raise
+                raise StoreUnfit("error", f"{self.progress.doing}: {error.strerror}: is it only for reading?") from None
         return identity.make_identity(self._root)
 
     def _find_directories(self) -> None:

@@ -113,8 +113,9 @@ class Scratch:
 def scratch_directory(parent: str, progress: Progress | None = None) -> Iterator[Scratch]:
     """Provide a scratch in a temporary directory under `parent`. Raises OSError."""
     directory = f"{parent}/sluice-probe-{secrets.token_hex(8)}"
-    os.mkdir(directory, DIRECTORY_MODE)
     scratch = Scratch(directory, progress)
+    scratch.progress.step("mkdir")
+    os.mkdir(directory, DIRECTORY_MODE)
     try:
         yield scratch
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 from pathlib import Path
@@ -45,6 +46,17 @@ def test_a_mount_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     go_on.set()
     assert told.exit_code == 1
     assert "has not answered" in told.output
+
+
+def test_a_mount_that_cannot_be_tried_names_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As squashfuse, which answers ENOSYS."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("sluice_s3.storage_drivers.probing.scratch.os.mkdir", refuse)
+    told = CliRunner().invoke(cli, ["probe", str(tmp_path)])
+    assert (told.exit_code, "(mkdir): Function not implemented" in told.output) == (1, True)
 
 
 def test_no_directory(tmp_path: Path) -> None:

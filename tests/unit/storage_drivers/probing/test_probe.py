@@ -242,6 +242,14 @@ def test_juicefs_is_believed_unless_it_says_that_it_writes_back(
     assert not sync_refusal(mountinfo.Mount("fuse.other", "", str(tmp_path), ""))
 
 
+async def test_a_mount_without_mkdir(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As squashfuse: it answers ENOSYS, not EROFS."""
+    monkeypatch.setattr("sluice_s3.storage_drivers.objects.initialize.os.mkdir", failing(errno.ENOSYS))
+    with pytest.raises(StoreUnfit, match=r"mkdir: .*only for reading") as caught:
+        await make_driver()
+    assert caught.value.kind == "error"
+
+
 async def test_a_store_whose_directories_are_gone_says_which(make_driver: MakeDriver, root: Path) -> None:
     driver = await make_driver()
     await driver.close()
