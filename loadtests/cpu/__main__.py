@@ -40,6 +40,9 @@ console = Console(stderr=True)
 @cli.callback()
 def main() -> None:
     """Measure S3 endpoints side by side with one client."""
+    # servers run in another directory, where a relative path would give them an installed Sluice, not this one
+    if paths := os.environ.get("PYTHONPATH"):
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
 
 
 @cli.command()

@@ -14,7 +14,7 @@ from threading import Thread
 import pytest
 from typer.testing import CliRunner
 
-from sluice_s3.loadtests.cpu.__main__ import cli
+from sluice_s3.loadtests.cpu.__main__ import cli, main
 from sluice_s3.loadtests.cpu.shapes import OPERATIONS as SHAPE_OPERATIONS
 from sluice_s3.loadtests.cpu.shapes import SHAPES
 from tests.support import postgres
@@ -24,6 +24,13 @@ SMALL = (
     "--rounds 1 --ops put,get,stat,delete,list,multipart,mix --sizes 4k,200k --seconds 0.1 --warm-up 0.02"
     " --list-keys 20 --multipart 10m --part 5m --mix-size 300k --mix-clients 3 --clients 4"
 )
+
+
+def test_servers_find_the_modules_of_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"build/checkout{os.pathsep}/elsewhere")
+    main()
+    assert os.environ["PYTHONPATH"] == f"{tmp_path}/build/checkout{os.pathsep}/elsewhere"
 
 
 @pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0), reason="wants core 0 for the server and core 1 for itself")
