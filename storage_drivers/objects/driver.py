@@ -35,7 +35,7 @@ from sluice_s3.storage_drivers.packs.reader import PREFIX as PACKED
 from sluice_s3.storage_drivers.packs.reader import parse_locator
 from sluice_s3.storage_drivers.packs.record_cache import LEAST_BYTES, RecordCache
 from sluice_s3.storage_drivers.packs.writer import WriteChecks
-from sluice_s3.storage_drivers.probing.mount_options import misfit
+from sluice_s3.storage_drivers.probing.known_mounts import misfit
 from sluice_s3.storage_drivers.probing.probe import Probe, refusal_reason, run_with_timeout
 from sluice_s3.storage_drivers.probing.trials import Capability
 from sluice_s3.storage_drivers.threads import StoreThreadPool

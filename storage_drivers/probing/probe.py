@@ -18,8 +18,7 @@ from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.errors import StoreUnfit, map_errors
 from sluice_s3.storage_drivers.fsutil import DIRECTORY_MODE, NO_SYNC, sync_directory
 from sluice_s3.storage_drivers.mountinfo import IN_MEMORY, Mount, mount_of
-from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal
-from sluice_s3.storage_drivers.probing.mount_options import warnings
+from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal, warnings
 from sluice_s3.storage_drivers.probing.scratch import Progress, Scratch, scratch_directory
 from sluice_s3.storage_drivers.probing.trials import AT_START, CHECKS, Capability
 

@@ -14,6 +14,10 @@ from sluice_s3.storage_drivers.fsutil import DIRECTORY_MODE, FILE_MODE, write_al
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Outcome = tuple[bool, str]
+"""Of a trial: whether the mount can do it, and what was seen."""
+CONTENT = bytes(range(256)) * 260 + b"end"
+"""66,563 bytes: neither a whole number of pages nor of common transfer sizes."""
 MAX_ATTEMPTS = 20
 """Checks of a scratch directory for being empty before it is removed.
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from sluice_s3.storage_drivers.errors import StoreUnfit
 from sluice_s3.storage_drivers.mountinfo import mount_of
 from sluice_s3.storage_drivers.probing.probe import NOT_TRIED
-from sluice_s3.storage_drivers.probing.scratch import Progress, Scratch
-from sluice_s3.storage_drivers.probing.trials import CONTENT, Outcome, rename_across, rename_over, rmdir_refuses
+from sluice_s3.storage_drivers.probing.scratch import CONTENT, Outcome, Progress, Scratch
+from sluice_s3.storage_drivers.probing.trials import rename_across, rename_over, rmdir_refuses
 from sluice_s3.storage_drivers.tree.openat2 import DIRECTORY, rename_new
 
 WITH_FLAGS = frozenset({"ext4", "f2fs", "tmpfs"})

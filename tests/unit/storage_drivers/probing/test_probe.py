@@ -17,7 +17,7 @@ import pytest
 from sluice_s3.storage_drivers import mountinfo
 from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.errors import StoreFailed, StoreUnfit
-from sluice_s3.storage_drivers.probing import probe
+from sluice_s3.storage_drivers.probing import probe, sync_trials
 from sluice_s3.storage_drivers.probing import trials as probe_trials
 from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal
 from sluice_s3.storage_drivers.probing.probe import Progress, measure, measure_store, refusal_reason, run_with_timeout
@@ -184,10 +184,10 @@ def test_a_sync_that_linux_answers_for_the_mount(
 ) -> None:
     """fsync of a directory succeeds on most FUSE mounts, and nobody syncs anything (ENOSYS, once)."""
     clock = itertools.accumulate(itertools.cycle((0.0, sync, call)))
-    monkeypatch.setattr(probe_trials, "mount_of", lambda _: mountinfo.Mount(kind, "", "", ""))
-    monkeypatch.setattr(probe_trials.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(sync_trials, "mount_of", lambda _: mountinfo.Mount(kind, "", "", ""))
+    monkeypatch.setattr(sync_trials.time, "perf_counter", lambda: next(clock))
     scratch = Scratch(str(tmp_path))
-    assert probe_trials.fsync_directory_reaches(scratch)[0] is reaches
+    assert sync_trials.fsync_directory_reaches(scratch)[0] is reaches
     monkeypatch.undo()
     scratch.clear()
 
@@ -204,14 +204,14 @@ def test_a_directory_sync_that_is_not_passed_on_is_said_and_not_refused(tmp_path
 def test_a_slow_mount_is_not_asked_ten_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced = []
     clock = itertools.accumulate(itertools.cycle((0.0, 0.5, 0.1)))
-    monkeypatch.setattr(probe_trials, "mount_of", lambda _: mountinfo.Mount("fuse.s3fs", "", "", ""))
-    monkeypatch.setattr(probe_trials.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(probe_trials.os, "fsync", synced.append)
+    monkeypatch.setattr(sync_trials, "mount_of", lambda _: mountinfo.Mount("fuse.s3fs", "", "", ""))
+    monkeypatch.setattr(sync_trials.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(sync_trials.os, "fsync", synced.append)
     scratch = Scratch(str(tmp_path))
-    assert probe_trials.fsync_directory_reaches(scratch)[0]
+    assert sync_trials.fsync_directory_reaches(scratch)[0]
     monkeypatch.undo()
     scratch.clear()
-    assert len(synced) == probe_trials.ENOUGH_SYNCS
+    assert len(synced) == sync_trials.ENOUGH_SYNCS
 
 
 def test_a_mount_that_is_known_not_to_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
