@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -20,8 +20,7 @@ from sluice_s3.app.store import stores
 from sluice_s3.loadtests.compare import plan
 from sluice_s3.loadtests.compare import stores as bench
 from sluice_s3.loadtests.report import chapters
-from sluice_s3.loadtests.report.chapters import mixes
-from sluice_s3.loadtests.report.document import Chapter
+from sluice_s3.loadtests.report.chapters import mixes, raw_data
 from sluice_s3.loadtests.report.model import MIXES
 from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from tests.reliability.crash import power
@@ -42,29 +41,15 @@ def test_every_operation_has_a_name_in_the_access_log() -> None:
     assert unnamed == set()
 
 
-def test_every_scenario_has_its_chapter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_scenario_has_its_chapter() -> None:
     """Without one the report would not show what was measured. Every module of chapters is used."""
-    made: dict[str, str] = {}
-
-    def chapter_of(module: str) -> Callable[..., Chapter]:
-        def chapter(_: object, name: str | None = None) -> Chapter:
-            made[name or module] = module
-            return Chapter(name or module, "", "", [])
-
-        return chapter
-
     names = [path.stem for path in Path(chapters.__file__).parent.glob("*.py") if path.stem != "__init__"]
-    modules = {name: import_module(f"{chapters.__name__}.{name}") for name in names}
-    with_chapter = {name for name, module in modules.items() if hasattr(module, "chapter")}
-    for name in with_chapter:
-        monkeypatch.setattr(modules[name], "chapter", chapter_of(name))
-    monkeypatch.setattr(modules["failures"], "errors", lambda *_: [])
-    monkeypatch.setattr(modules["time_breakdown"], "found", lambda _: [])
-    model: Any = SimpleNamespace(scenarios=lambda: list(plan.SCENARIOS))
-    shown = [chapter.name for chapter in chapters.chapters(model, None)]  # type: ignore[arg-type]
-    assert set(plan.SCENARIOS) <= set(shown)
-    assert set(made.values()) == with_chapter
-    assert {name for name, module in made.items() if module == "mixes"} == set(mixes.TITLES) == set(MIXES)
+    modules = [import_module(f"{chapters.__name__}.{name}") for name in names]
+    used = {chapter.__module__ for chapter in chapters.OF_SCENARIO.values()} | {raw_data.__name__}
+    assert set(plan.SCENARIOS) <= set(chapters.OF_SCENARIO)
+    assert used == {module.__name__ for module in modules if hasattr(module, "chapter")}
+    of_mixes = {name for name, chapter in chapters.OF_SCENARIO.items() if chapter is mixes.chapter}
+    assert of_mixes == set(mixes.TITLES) == set(MIXES)
 
 
 @pytest.mark.parametrize("name", plan.SCENARIOS)
