@@ -132,6 +132,11 @@ class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings, L
         le=256,
         description="Worker processes; unset: one a core.",
     )
+    gather_connections: bool = Field(
+        True,
+        description="Connections gather on as few workers as carry them; off: any worker that is awake accepts one, "
+        "and keeps it.",
+    )
     admin_host: str = Field("127.0.0.1", description="Address of the admin listener (metrics, admin API).")
     admin_port: int = Field(9001, ge=-1, le=65535, description="Port of the admin listener; -1 turns it off.")
     admin_token: SecretStr | None = Field(

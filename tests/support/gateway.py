@@ -80,6 +80,7 @@ class Gateway:
             "SLUICE_ROOT_ACCESS_KEY": ACCESS_KEY,
             "SLUICE_ROOT_SECRET_KEY": SECRET_KEY,
             "SLUICE_ACCESS_LOG": "false",
+            "SLUICE_GATHER_CONNECTIONS": "false",  # so that tests meet all workers, whose races they look for
             **({} if INSTALLED else {"PYTHONPATH": PYTHONPATH}),
             **self.place.environment(self.data),
             **postgres.environment(self.data),

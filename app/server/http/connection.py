@@ -52,9 +52,12 @@ class Connection(FlowControl):
         application: Application | None,
         responder: Responder | None = None,
         *,
+        listener: int = 0,
         starts_eagerly: bool = False,
     ) -> None:
         super().__init__(state)
+        self.listener = listener
+        """The number of the listener that accepted it, among those of its process."""
         self.application = application
         self.responder = responder
         self._starts_eagerly = starts_eagerly
@@ -313,6 +316,13 @@ class Connection(FlowControl):
         if not self.direct:
             self.on_message_complete()
         return b"" if self.input_closed else rest
+
+    def is_between_requests(self) -> bool:
+        """Return whether nothing of a request or an answer is here, so that another process can go on with it."""
+        idle = self.active is None and not (self.in_head or self.direct or self.pipeline or self.error)
+        closing = self.input_closed or self.linger_until or self.transport.is_closing()
+        plain = self.template["scheme"] == "http"
+        return plain and idle and not closing and not self.transport.get_write_buffer_size()
 
     # reading
     def resume_reading(self) -> None:

@@ -112,6 +112,15 @@ class OpenConnection(Protocol):
         """The request that is being answered."""
         ...
 
+    @property
+    def listener(self) -> int:
+        """The number of the listener that accepted it, among those of its process."""
+        ...
+
+    def is_between_requests(self) -> bool:
+        """Return whether nothing of a request or an answer is here, so that another process can go on with it."""
+        ...
+
     def is_readable(self) -> bool:
         """Return whether bytes or an end have arrived that the loop has not seen."""
         ...

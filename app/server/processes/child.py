@@ -11,8 +11,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.server.processes.handover import Inboxes
 from sluice_s3.app.server.processes.spawn import Process, spawn_forked, spawn_fresh
 from sluice_s3.app.server.processes.worker import DRAIN_SIGNAL, PRE_STOP_SIGNAL, READY, WorkerSpec, run_worker
 from sluice_s3.app.settings import Settings
@@ -48,6 +50,21 @@ class Role:
 
     def __str__(self) -> str:
         return self.kind if self.kind == "admin" else f"{self.kind} {self.slot}"
+
+
+class Inherited(NamedTuple):
+    """What every process of the server inherits besides its listening sockets."""
+
+    lock: int
+    """Descriptor of the server's lock, which is held until the last process is dead."""
+    read_caches: Mapping[str, int]
+    """Descriptors of the memory that processes share, by stores."""
+    inboxes: Inboxes
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """All of them."""
+        return (self.lock, *self.read_caches.values(), *self.inboxes.descriptors)
 
 
 @dataclass(eq=False)
@@ -104,15 +121,14 @@ def start_child(
     role: Role,
     shared_slot: int,
     shared_slot_count: int,
-    lock_fd: int,
-    read_caches: Mapping[str, int],
+    inherited: Inherited,
     *,
     forked: bool,
 ) -> Child:
-    """Start a process that inherits its sockets, the memory of `read_caches` and the server's lock.
+    """Start a process that inherits its sockets and what is `inherited`.
 
-    The lock is held until the last process is dead. `forked`: it is a fork of this process, which has imported
-    everything; otherwise a new one with the code installed now. Raises ChildFailed and OSError.
+    `forked`: it is a fork of this process, which has imported everything; otherwise a new one with the code installed
+    now. Raises ChildFailed and OSError.
     """
     ready_read, ready_write = os.pipe()
     try:
@@ -128,9 +144,10 @@ def start_child(
             parent=os.getpid(),
             tls=role.tls,
             clock=clock.began,
-            read_caches=dict(read_caches),
+            read_caches=dict(inherited.read_caches),
+            inboxes=inherited.inboxes,
         )
-        keep = (ready_write, lock_fd, *role.sockets, *read_caches.values())
+        keep = (ready_write, *role.sockets, *inherited.descriptors)
         process = spawn_forked(partial(run_worker, spec), keep) if forked else _execute(spec, f"sluice {role}", keep)
     except BaseException:
         os.close(ready_read)

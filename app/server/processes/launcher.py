@@ -1,8 +1,7 @@
 """The parent process of `sluice serve`: binds the sockets; starts, replaces and stops the workers.
 
-One SO_REUSEPORT socket per slot stays open here as long as the server lives and passes from worker to worker. So
-connections queued on it survive a worker's death (the next one accepts them) and a rolling restart (the old and the new
-one share it for a moment).
+A listening socket stays open here as long as the server lives, and all workers share it. So connections queued on it
+survive a worker's death and a rolling restart: another worker accepts them.
 """
 
 from __future__ import annotations
@@ -22,20 +21,29 @@ from functools import partial
 from typing import Any
 
 from sluice_s3.app.private_files import describe_failure, make_directories
-from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start_child
+from sluice_s3.app.server.processes.child import Child, ChildFailed, Inherited, Role, start_child
 from sluice_s3.app.server.processes.deaths import note_death
+from sluice_s3.app.server.processes.handover import Inboxes
 from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
 from sluice_s3.app.server.processes.isolated_call import run_in_child
 from sluice_s3.app.server.processes.listen import ADMIN as ADMIN_LISTENER
 from sluice_s3.app.server.processes.listen import S3, WEBSITES, CannotListen, Listeners, write_addresses
 from sluice_s3.app.server.processes.service_manager import notify, take_sockets
-from sluice_s3.app.server.processes.worker import BUCKET_COUNTERS, COUNTERS, OLDEST, QUOTAS, open_request_rates
+from sluice_s3.app.server.processes.worker import (
+    BUCKET_COUNTERS,
+    COUNTERS,
+    OLDEST,
+    QUOTAS,
+    WORKER_LOADS,
+    open_request_rates,
+)
 from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
 from sluice_s3.app.server.shared_memory.read_caches import ReadCaches
 from sluice_s3.app.server.shared_memory.store_states import StoreStates
+from sluice_s3.app.server.shared_memory.worker_loads import WorkerLoads
 from sluice_s3.app.settings import Settings
 
 logger = logging.getLogger("sluice.launcher")
@@ -98,19 +106,19 @@ def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app
     tls = settings.tls_cert is not None
     scheme = "https" if tls else "http"
     try:
-        fds, address = listeners.open(S3, settings.host, settings.port, settings.workers)
-        of_slot: list[tuple[int, ...]] = [(fd,) for fd in fds]
+        s3, address = listeners.open(S3, settings.host, settings.port)
+        of_worker: tuple[int, ...] = (s3,)
         addresses = {S3: f"{scheme}://{address}"}
         if has_sites := settings.website_port >= 0 or WEBSITES in listeners.given:
-            sites, sites_address = listeners.open(WEBSITES, settings.host, settings.website_port, settings.workers)
-            of_slot = [(*one, site) for one, site in zip(of_slot, sites, strict=True)]
-        roles = [Role("worker", slot, app, one, tls) for slot, one in enumerate(of_slot)]
+            websites, websites_address = listeners.open(WEBSITES, settings.host, settings.website_port)
+            of_worker = (s3, websites)
+        roles = [Role("worker", slot, app, of_worker, tls) for slot in range(settings.workers)]
         if admin is not None and (settings.admin_port >= 0 or ADMIN_LISTENER in listeners.given):
-            admin_fds, address = listeners.open(ADMIN_LISTENER, settings.admin_host, settings.admin_port, 1)
-            roles.append(Role("admin", settings.workers, admin, admin_fds, tls))
+            admin_socket, address = listeners.open(ADMIN_LISTENER, settings.admin_host, settings.admin_port)
+            roles.append(Role("admin", settings.workers, admin, (admin_socket,), tls))
             addresses[ADMIN_LISTENER] = f"{scheme}://{address}"
         if has_sites:
-            addresses[WEBSITES] = f"{scheme}://{sites_address}"
+            addresses[WEBSITES] = f"{scheme}://{websites_address}"
         write_addresses(settings.run_dir, addresses)
         launcher = Launcher(settings, roles, lock, listeners.sockets, after_death)
         launcher.fork_all()
@@ -146,6 +154,9 @@ class Launcher:
         open_request_rates(settings, create=True)
         self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._slot_count, create=True)
         self._read_caches = ReadCaches(settings)
+        balanced = settings.workers if settings.gather_connections else 1
+        WorkerLoads(settings.run_dir / WORKER_LOADS, balanced, create=True)
+        self._inboxes = Inboxes.open(balanced)
         self._children: set[Child] = set()
         self._forked: dict[str, Child] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -242,9 +253,8 @@ class Launcher:
     def _start_process(self, role: Role, slot: int, *, forked: bool) -> Child:
         self._oldest.reserve(slot)
         try:
-            child = start_child(
-                self._settings, role, slot, self._slot_count, self._lock.fd, self._read_caches.fds, forked=forked
-            )
+            inherited = Inherited(self._lock.fd, self._read_caches.fds, self._inboxes)
+            child = start_child(self._settings, role, slot, self._slot_count, inherited, forked=forked)
         except BaseException:
             self._oldest.release(slot)
             raise
@@ -334,6 +344,7 @@ class Launcher:
         for listener in self._sockets:
             listener.close()  # once the workers close theirs, new clients are refused and can go elsewhere
         self._read_caches.close()
+        self._inboxes.close()
         for child in self._children:
             child.stop()
         ends = [asyncio.create_task(child.process.wait()) for child in self._children]

@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from io import RawIOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -26,11 +25,14 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.scheduling import avoid_preemption
 from sluice_s3.app.server.http.access_log import AccessLog, UnwrittenLog
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
-from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS, Connection
-from sluice_s3.app.server.http.interfaces import Responder, Served
+from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS
+from sluice_s3.app.server.http.interfaces import Served
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.sweeper import Sweeper
+from sluice_s3.app.server.processes.acceptor import Acceptor, Listener
+from sluice_s3.app.server.processes.balancer import Balancer
 from sluice_s3.app.server.processes.deaths import Death, read_deaths
+from sluice_s3.app.server.processes.handover import NO_INBOXES, Inbox, Inboxes
 from sluice_s3.app.server.processes.listen import read_addresses
 from sluice_s3.app.server.processes.loop_watch import LoopWatch
 from sluice_s3.app.server.processes.parent_death import die_with_parent
@@ -43,6 +45,7 @@ from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
 from sluice_s3.app.server.shared_memory.request_rates import RequestRates
 from sluice_s3.app.server.shared_memory.request_tail import TailReader, TailWriter
 from sluice_s3.app.server.shared_memory.store_states import StoreStates
+from sluice_s3.app.server.shared_memory.worker_loads import WorkerLoads
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.quotas import NoPeers, PeerUsage
 
@@ -63,6 +66,7 @@ BUCKET_COUNTERS = "bucket-counters"
 OLDEST = "oldest"
 QUOTAS = "quota-shares"
 RATES = "request-rates"
+WORKER_LOADS = "worker-loads"
 READY = b"ready\n"
 
 
@@ -88,6 +92,8 @@ class WorkerSpec:
     """
     read_caches: Mapping[str, int] = field(default_factory=dict)
     """Descriptors of the memory that processes share, by stores: see `app.server.shared_memory.read_caches`."""
+    inboxes: Inboxes = NO_INBOXES
+    """None from a launcher older than this code."""
 
 
 class WorkerContext:
@@ -263,7 +269,6 @@ class Server:
     ) -> None:
         self._served = served
         self._config = config
-        self._listening: list[asyncio.Server] = []
         self._ready = ready
         self._spec = spec
         self._context = context
@@ -280,8 +285,11 @@ class Server:
         self._context.gather_log(loop.call_soon)
         async with self._served.lifespan():
             sweeper.start()  # before the first connection: without it none has a time limit
-            for listener, responder in zip(sockets, (self._served.gateway, self._served.websites), strict=False):
-                await self._listen(listener, state, responder)
+            acceptor = self._make_acceptor(state, sockets)
+            await acceptor.open()
+            balancer = self._make_balancer(state, acceptor)
+            if balancer is not None:
+                balancer.start()
             watch = LoopWatch(self._context.counters.count_loop_hold)
             watch.start()
             # what exists now stays: the collector need not scan it again
@@ -290,10 +298,9 @@ class Server:
             with self._ready:
                 self._ready.write(READY)
             patient = await stopping
-            for server in self._listening:
-                server.close()
-            for listener in sockets:
-                listener.close()
+            if balancer is not None:
+                balancer.stop()
+            acceptor.end()
             sweeper.drain(patient)
             await self._wait_until_idle(state)
         watch.stop()
@@ -313,12 +320,17 @@ class Server:
         loop.add_signal_handler(PRE_STOP_SIGNAL, self._context.leave)
         return stopping
 
-    async def _listen(self, listener: socket.socket, state: HttpState, responder: Responder | None) -> None:
-        """Accept connections, whose requests the responder answers, or the application where there is none."""
-        application, eager = self._served.application, self._spec.settings.fast_lane
-        make = partial(Connection, state, application, responder, starts_eagerly=eager)
-        loop, config = asyncio.get_running_loop(), self._config
-        self._listening.append(await loop.create_server(make, sock=listener, ssl=config.ssl, backlog=config.backlog))
+    def _make_acceptor(self, state: HttpState, sockets: list[socket.socket]) -> Acceptor:
+        served, eager = self._served, self._spec.settings.fast_lane
+        listeners = [Listener(*one) for one in zip(sockets, (served.gateway, served.websites), strict=False)]
+        return Acceptor(state, listeners, served.application, self._config, starts_eagerly=eager)
+
+    def _make_balancer(self, state: HttpState, acceptor: Acceptor) -> Balancer | None:
+        spec, inboxes = self._spec, self._spec.inboxes
+        if spec.kind != "worker" or not inboxes.receiving:
+            return None
+        loads = WorkerLoads(spec.settings.run_dir / WORKER_LOADS, len(inboxes.receiving))
+        return Balancer(state, acceptor, Inbox(inboxes, spec.slot), loads, spec.slot)
 
     async def _wait_until_idle(self, state: HttpState) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""

@@ -21,7 +21,8 @@ class Launched:
         self, data: Path, app: str = APP, admin: str = "", python: str | Path = sys.executable, **options: Any
     ) -> None:
         self.data = data
-        settings = {"data": str(data), "port": 0, "workers": 2, "access_log": False, **options}
+        spread = {"workers": 2, "gather_connections": False}
+        settings = {"data": str(data), "port": 0, "access_log": False, **spread, **options}
         self.log = data.with_name(data.name + ".log")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(

@@ -17,6 +17,8 @@ import pytest
 import uvicorn
 
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
+from sluice_s3.app.server.processes import worker
+from sluice_s3.app.server.processes.acceptor import Acceptor
 from sluice_s3.app.server.processes.worker import READY, Server, WorkerSpec
 from sluice_s3.app.settings import Settings
 from tests.unit.server.apps import Served
@@ -24,21 +26,18 @@ from tests.unit.server.apps import Served
 HEADER_SECONDS = 0.2
 
 
-class SlowToListen(Server):
-    """Comes to its second listener only after a client of the first one was answered; then it stops."""
+class EarlyClient(Acceptor):
+    """Ends its opening only after a client of the first listener was answered; then the server stops."""
 
-    asked, answer = False, b""
+    answer = b""
 
-    async def _listen(self, listener: socket.socket, *others: Any) -> None:
-        await super()._listen(listener, *others)
-        if self.asked:
-            return
-        self.asked = True
-        reader, writer = await asyncio.open_connection(*listener.getsockname())
+    async def open(self) -> None:
+        await super().open()
+        reader, writer = await asyncio.open_connection(*self._listeners[0].socket.getsockname())
         writer.write(b"GET / HTTP/1.1\r\nhost:")
         with suppress(TimeoutError):
             async with asyncio.timeout(HEADER_SECONDS * 20):
-                self.answer = await reader.read()
+                EarlyClient.answer = await reader.read()
         writer.close()
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -59,8 +58,11 @@ def thawed() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("thawed")
-async def test_the_first_connection_has_time_limits(sockets: list[socket.socket], tmp_path: Path) -> None:
+async def test_the_first_connection_has_time_limits(
+    sockets: list[socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Even if the worker is not ready yet: nobody sends the rest of this head, and its client gets an answer."""
+    monkeypatch.setattr(worker, "Acceptor", EarlyClient)
     settings = Settings(data=tmp_path, header_timeout=HEADER_SECONDS, graceful_timeout=1)
     spec = WorkerSpec(settings, "", "worker", 0, 0, 1, (), 0, 0, False)
     nothing = lambda *_: None  # noqa: E731
@@ -72,7 +74,6 @@ async def test_the_first_connection_has_time_limits(sockets: list[socket.socket]
     config = uvicorn.Config(served := Served(), interface="asgi3", log_config=None)
     config.load()
     with (tmp_path / "ready").open("wb", buffering=0) as ready:
-        server = SlowToListen(served, config, spec, context, ready)
-        await server.serve(sockets)
+        await Server(served, config, spec, context, ready).serve(sockets)
     assert (tmp_path / "ready").read_bytes() == READY
-    assert b"<Code>RequestTimeout</Code>" in server.answer
+    assert b"<Code>RequestTimeout</Code>" in EarlyClient.answer

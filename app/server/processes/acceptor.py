@@ -1,0 +1,96 @@
+"""The listeners of one process: it accepts their connections, or leaves them to other workers."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import uvicorn
+
+from sluice_s3.app.server.http.connection import Connection
+from sluice_s3.app.server.http.interfaces import Application, Responder
+from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.processes.handover import Handed
+
+
+class Listener(NamedTuple):
+    """A listening socket, and the responder to its requests; without one, the application answers them."""
+
+    socket: socket.socket
+    responder: Responder | None
+
+
+class Acceptor:
+    """Accepts connections between `open` and `close`, which may alternate."""
+
+    def __init__(
+        self,
+        state: HttpState,
+        listeners: Sequence[Listener],
+        application: Application | None,
+        config: uvicorn.Config,
+        *,
+        starts_eagerly: bool,
+    ) -> None:
+        self._state = state
+        self._listeners = listeners
+        self._application = application
+        self._config = config
+        self._starts_eagerly = starts_eagerly
+        self._servers: list[asyncio.Server] = []
+        self._adopting: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Accept connections. Raises OSError."""
+        loop, config = self._state.loop, self._config
+        for number, listener in enumerate(self._listeners):
+            server = await loop.create_server(
+                lambda number=number: self._make_connection(number),
+                sock=listener.socket.dup(),  # a server closes its own
+                ssl=config.ssl,
+                backlog=config.backlog,
+            )
+            self._servers.append(server)
+
+    def close(self) -> None:
+        """Leave further connections to other workers; those that are open stay."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+
+    @property
+    def is_open(self) -> bool:
+        """It accepts connections."""
+        return bool(self._servers)
+
+    def end(self) -> None:
+        """Close the listening sockets, which the launcher has, too."""
+        self.close()
+        for listener in self._listeners:
+            listener.socket.close()
+
+    def adopt(self, handed: Handed) -> None:
+        """Serve a connection that another worker accepted."""
+        task = self._state.loop.create_task(self._adopt(handed))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
+
+    async def _adopt(self, handed: Handed) -> None:
+        def connect() -> Connection:
+            connection = self._make_connection(handed.listener)
+            connection.fresh = handed.is_new
+            return connection
+
+        try:
+            await self._state.loop.connect_accepted_socket(connect, handed.socket)
+        except OSError:  # the client is gone
+            with suppress(OSError):
+                handed.socket.close()
+
+    def _make_connection(self, number: int) -> Connection:
+        responder = self._listeners[number].responder
+        eager = self._starts_eagerly
+        return Connection(self._state, self._application, responder, listener=number, starts_eagerly=eager)

@@ -1,0 +1,180 @@
+"""Gathers connections on as few workers as carry them, and spreads them once that makes the server faster.
+
+Small requests cost less CPU in a busy worker than in two half-busy ones: it finds several of them at each turn of its
+loop, commits them as one group, and waits for no other worker's lock on the index. (By warp, 16 clients, two cores:
+DeleteObjects of one key cost half, HEAD two thirds.) So a worker accepts no connection while one before it has room. A
+worker that uses up a core while the machine has one to spare hands over a part of its connections. Those with TLS stay,
+since its state does not leave a process; then only new ones go to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from sluice_s3.app.server.http.interfaces import OpenConnection
+from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.processes.acceptor import Acceptor
+from sluice_s3.app.server.processes.handover import Inbox
+from sluice_s3.app.server.shared_memory.worker_loads import WorkerLoad, WorkerLoads
+
+TICK_SECONDS = 0.25
+HAS_ROOM_BELOW = 0.75
+"""Cores that a worker uses while it takes further connections."""
+BUSY_ABOVE = 0.85
+"""Cores that a worker uses when it hands over a part of its connections."""
+SPARE_CORES = 0.5
+"""Cores of the machine that must be idle for that: else another worker would only share the same ones."""
+BUSY_TICKS = 4
+"""Ticks for which both must hold: a client that begins is idle at first."""
+GATHERED_BELOW = 0.6
+"""Cores that two workers use together, below which one takes all connections."""
+CROWDED_BELOW = 0.15
+"""Idle cores below which the machine is full, mostly with what others do: two workers then win nothing over one."""
+CROWDED_GATHERED_BELOW = 1.1
+"""The same as `GATHERED_BELOW` on a full machine; one worker needs less for the same than two."""
+MAX_HANDED = 64
+"""Connections that a worker hands over in one tick."""
+RECENT_SECONDS = 2.0
+"""Seconds for which a connection counts as in use after a request."""
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+Loads = Mapping[int, WorkerLoad]
+
+
+def accepts(own: int, loads: Loads, most: int) -> bool:
+    """Return whether no worker before `own` has room for a connection, of `most` at most."""
+    earlier = (load for worker, load in loads.items() if worker < own)
+    return not any(load.busy < HAS_ROOM_BELOW and load.connections < most for load in earlier)
+
+
+def choose_relief(own: int, loads: Loads, most: int) -> tuple[int, float] | None:
+    """Return the worker that relieves the busy worker `own`, and its share of the connections; None: none has room."""
+    others = {worker: load for worker, load in loads.items() if worker != own and load.connections < most}
+    if not others:
+        return None
+    least = min(others, key=lambda worker: others[worker].busy)
+    own_busy, busy = loads[own].busy, others[least].busy
+    return (least, (own_busy - busy) / own_busy / 2) if busy < HAS_ROOM_BELOW else None
+
+
+def choose_gatherer(own: int, loads: Loads, most: int, idle: float | None) -> int | None:
+    """Return the first worker before `own` that carries the connections of both; None: all stay.
+
+    Only the last worker with connections gives them away, so that no worker is chosen twice at a time.
+    """
+    load = loads[own]
+    if any(one.connections for worker, one in loads.items() if worker > own):
+        return None
+    limit = CROWDED_GATHERED_BELOW if idle is not None and idle < CROWDED_BELOW else GATHERED_BELOW
+    for worker, one in loads.items():
+        if worker >= own:
+            return None
+        if load.busy + one.busy < limit and load.connections + one.connections < most:
+            return worker
+    return None
+
+
+class IdleCores:
+    """How many cores of the machine do nothing: `idle` and `iowait` of proc_stat(5)."""
+
+    def __init__(self, stat: Path = Path("/proc/stat")) -> None:
+        self._stat = stat
+        self._looked_at = 0.0
+        self._idle_seconds = 0.0
+
+    def look(self, now: float) -> float | None:
+        """Return the idle cores since the last look; None if that was some ticks ago. `now` is in seconds."""
+        try:
+            with self._stat.open("rb") as file:
+                fields = file.readline().split()
+            seconds = (int(fields[4]) + int(fields[5])) / CLOCK_TICKS
+        except (OSError, ValueError, IndexError):  # a sandbox may hide it
+            return None
+        passed, done = now - self._looked_at, seconds - self._idle_seconds
+        self._looked_at, self._idle_seconds = now, seconds
+        return done / passed if 0 < passed < 3 * TICK_SECONDS else None
+
+
+class Balancer:
+    """Decides for one worker which connections it accepts and keeps."""
+
+    def __init__(self, state: HttpState, acceptor: Acceptor, inbox: Inbox, loads: WorkerLoads, worker: int) -> None:
+        self._state = state
+        self._acceptor = acceptor
+        self._inbox = inbox
+        self._loads = loads
+        self._worker = worker
+        self._most = state.settings.max_connections // 2
+        self._idle = IdleCores()
+        self._busy_ticks = 0
+        self._ticked_at = time.monotonic()
+        self._cpu_seconds = time.process_time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._opening: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Balance the connections from now on."""
+        self._state.loop.add_reader(self._inbox.fileno(), self._adopt)
+        self._tick()
+
+    def stop(self) -> None:
+        """Keep the connections that are here; what is in the inbox is for the next process."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._state.loop.remove_reader(self._inbox.fileno())
+        if self._opening is not None:
+            self._opening.cancel()
+        self._inbox.close()
+
+    def _tick(self) -> None:
+        self._timer = self._state.loop.call_later(TICK_SECONDS, self._tick)
+        now, used = time.monotonic(), time.process_time()
+        passed = now - self._ticked_at
+        busy = (used - self._cpu_seconds) / passed if passed > 0 else 0.0
+        self._ticked_at, self._cpu_seconds = now, used
+        self._loads.publish(self._worker, WorkerLoad(busy, len(self._state.connections)))
+        loads = self._loads.read()
+        self._switch_acceptor(accepts(self._worker, loads, self._most))
+        if self._state.connections:
+            self._balance(busy, loads, self._idle.look(now))
+
+    def _balance(self, busy: float, loads: Loads, idle: float | None) -> None:
+        relievable = busy > BUSY_ABOVE and idle is not None and idle > SPARE_CORES
+        self._busy_ticks = self._busy_ticks + 1 if relievable else 0
+        if relievable:
+            if self._busy_ticks >= BUSY_TICKS and (relief := choose_relief(self._worker, loads, self._most)):
+                self._busy_ticks = 0
+                worker, share = relief
+                since = self._state.now - RECENT_SECONDS
+                recent = [one for one in self._state.connections if one.since >= since]
+                self._hand_over(recent, round(len(recent) * share), worker)
+        elif (gatherer := choose_gatherer(self._worker, loads, self._most, idle)) is not None:
+            self._hand_over(list(self._state.connections), MAX_HANDED, gatherer)
+
+    def _switch_acceptor(self, accepting: bool) -> None:
+        if not accepting:
+            self._acceptor.close()
+        elif not self._acceptor.is_open and (self._opening is None or self._opening.done()):
+            self._opening = self._state.loop.create_task(self._acceptor.open())
+
+    def _hand_over(self, connections: list[OpenConnection], count: int, worker: int) -> None:
+        """Hand over so many of these connections, MAX_HANDED at most, that wait for a request at present."""
+        left = min(count, MAX_HANDED)
+        for connection in connections:
+            if left <= 0:
+                return
+            if not connection.is_between_requests():
+                continue
+            descriptor = connection.transport.get_extra_info("socket").fileno()
+            if not self._inbox.send(worker, descriptor, connection.listener, is_new=connection.fresh):
+                return
+            connection.transport.abort()  # this closes the descriptor of this process; the connection is in the message
+            left -= 1
+
+    def _adopt(self) -> None:
+        for handed in self._inbox.take():
+            self._acceptor.adopt(handed)
