@@ -24,6 +24,8 @@ logger = logging.getLogger("sluice.jobs")
 
 RETRY_SECONDS = 2.0
 """Seconds between attempts at a lease of another process. Most processes do only that."""
+LOCK_RETRY_SECONDS = 0.5
+"""Seconds between attempts at a lock of another process: every job asks for it each second."""
 
 
 class Leadership(Protocol):
@@ -57,6 +59,7 @@ class FlockElection:
         self._lock: int | None = None
         self._failing = False
         """Whether the last attempt raised OSError: logged once, not each second."""
+        self._retry_at = 0.0
 
     def get_leadership(self, _: str) -> Leadership:
         """Return the leadership of that name, here the same for all names."""
@@ -64,7 +67,7 @@ class FlockElection:
 
     async def try_acquire(self) -> bool:
         """See `Leadership.try_acquire`."""
-        if self._lock is None:
+        if self._lock is None and monotonic() >= self._retry_at:
             try:
                 self._lock = self._try_lock()
             except OSError as error:  # such as EMFILE: other loops and other processes try again each second
@@ -85,6 +88,7 @@ class FlockElection:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
+            self._retry_at = monotonic() + LOCK_RETRY_SECONDS
             return None
         except OSError:
             os.close(descriptor)

@@ -134,8 +134,8 @@ class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings, L
     )
     gather_connections: bool = Field(
         True,
-        description="Connections gather on as few workers as carry them; off: any worker that is awake accepts one, "
-        "and keeps it.",
+        description="Connections gather on as few workers as carry them; off: the kernel spreads them evenly, and they "
+        "stay where they are.",
     )
     admin_host: str = Field("127.0.0.1", description="Address of the admin listener (metrics, admin API).")
     admin_port: int = Field(9001, ge=-1, le=65535, description="Port of the admin listener; -1 turns it off.")

@@ -24,7 +24,7 @@ from sluice_s3.storage_drivers.page_cache import is_cached
 if TYPE_CHECKING:
     from sluice_s3.storage_drivers.base import FileSlice
 
-MAX_BYTES_PER_CALL = 2 * 1024 * 1024
+MAX_BYTES_PER_CALL = 4 * 1024 * 1024
 """Bytes that one call sends at most, even to a fast reader."""
 
 

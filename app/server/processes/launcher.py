@@ -1,7 +1,7 @@
 """The parent process of `sluice serve`: binds the sockets; starts, replaces and stops the workers.
 
-A listening socket stays open here as long as the server lives, and all workers share it. So connections queued on it
-survive a worker's death and a rolling restart: another worker accepts them.
+The listening sockets stay open here as long as the server lives, and pass from worker to worker. So connections queued
+on them survive a worker's death and a rolling restart: another worker accepts them.
 """
 
 from __future__ import annotations
@@ -106,16 +106,18 @@ def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app
     tls = settings.tls_cert is not None
     scheme = "https" if tls else "http"
     try:
-        s3, address = listeners.open(S3, settings.host, settings.port)
-        of_worker: tuple[int, ...] = (s3,)
+        workers, shared = settings.workers, settings.gather_connections
+        fds, address = listeners.open(S3, settings.host, settings.port, workers, shared=shared)
+        of_slot: list[tuple[int, ...]] = [(fd,) for fd in fds]
         addresses = {S3: f"{scheme}://{address}"}
         if has_sites := settings.website_port >= 0 or WEBSITES in listeners.given:
-            websites, websites_address = listeners.open(WEBSITES, settings.host, settings.website_port)
-            of_worker = (s3, websites)
-        roles = [Role("worker", slot, app, of_worker, tls) for slot in range(settings.workers)]
+            site_address = settings.host, settings.website_port
+            fds, websites_address = listeners.open(WEBSITES, *site_address, workers, shared=shared)
+            of_slot = [(*one, site) for one, site in zip(of_slot, fds, strict=True)]
+        roles = [Role("worker", slot, app, one, tls) for slot, one in enumerate(of_slot)]
         if admin is not None and (settings.admin_port >= 0 or ADMIN_LISTENER in listeners.given):
-            admin_socket, address = listeners.open(ADMIN_LISTENER, settings.admin_host, settings.admin_port)
-            roles.append(Role("admin", settings.workers, admin, (admin_socket,), tls))
+            fds, address = listeners.open(ADMIN_LISTENER, settings.admin_host, settings.admin_port, 1)
+            roles.append(Role("admin", workers, admin, fds, tls))
             addresses[ADMIN_LISTENER] = f"{scheme}://{address}"
         if has_sites:
             addresses[WEBSITES] = f"{scheme}://{websites_address}"

@@ -20,24 +20,27 @@ class CannotListen(Exception):
     """An address cannot be bound; the message says which and why."""
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on an address, on a port of the kernel's choice if `port` is 0.
+def listen(host: str, port: int, count: int) -> list[socket.socket]:
+    """Return `count` SO_REUSEPORT sockets that listen on one port, chosen here if `port` is 0.
 
-    Raises CannotListen.
+    SO_REUSEPORT would let two servers of one user share a port silently, so the address is first bound without it.
     """
     family, address = _address(host, port)
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    sockets: list[socket.socket] = []
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listener.setblocking(False)
-        listener.bind(address)
-        listener.listen(BACKLOG)
+        with _bound(family, address, shared=False):
+            pass
+        for _ in range(count):
+            if sockets:
+                address = (address[0], sockets[0].getsockname()[1], *address[2:])
+            sockets.append(_bound(family, address, shared=True))
+        for listener in sockets:
+            listener.listen(BACKLOG)
     except OSError as error:
-        listener.close()
+        for listener in sockets:
+            listener.close()
         raise CannotListen(f"cannot listen on {url_host(host)}:{port}: {error.strerror}") from error
-    return listener
+    return sockets
 
 
 class Listeners:
@@ -47,15 +50,20 @@ class Listeners:
         self.given = given
         self.sockets: list[socket.socket] = []
 
-    def open(self, name: str, host: str, port: int) -> tuple[int, str]:
-        """Return the descriptor of a listener, which its processes share, and its address. Raises CannotListen."""
-        bound = self.given.get(name)
-        if bound is None:
-            bound = listen(host, port)
+    def open(self, name: str, host: str, port: int, count: int, *, shared: bool = False) -> tuple[tuple[int, ...], str]:
+        """Return a descriptor for each of `count` processes, and the address. Raises CannotListen.
+
+        If `shared` they have one socket; else each has its own, and the kernel spreads connections over them. They also
+        share a socket that was handed over: nobody but its owner may bind others beside it.
+        """
+        if name in self.given:
+            bound = [self.given[name]]
+            host = bound[0].getsockname()[0]
         else:
-            host = bound.getsockname()[0]
-        self.sockets.append(bound)
-        return bound.fileno(), f"{url_host(host)}:{bound.getsockname()[1]}"
+            bound = listen(host, port, 1 if shared else count)
+        self.sockets += bound
+        fds = tuple(one.fileno() for one in bound) * (count // len(bound))
+        return fds, f"{url_host(host)}:{bound[0].getsockname()[1]}"
 
 
 def url_host(host: str) -> str:
@@ -70,6 +78,22 @@ def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
         raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
     family, _, _, _, address = found[0]
     return family, address  # type: ignore[return-value]
+
+
+def _bound(family: socket.AddressFamily, address: tuple[object, ...], *, shared: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.setblocking(False)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def write_addresses(run_dir: Path, addresses: dict[str, str]) -> None:

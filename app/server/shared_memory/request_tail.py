@@ -8,6 +8,7 @@ is dropped, and counted.
 from __future__ import annotations
 
 import mmap
+import os
 from pathlib import Path
 
 import orjson
@@ -55,8 +56,11 @@ class TailWriter:
     @classmethod
     def open(cls, run_dir: Path, slots: int, slot: int) -> TailWriter | None:
         """Map the reader's file; None while there is none."""
+        path = _path(run_dir, slots)
+        if not os.path.exists(path):  # each worker looks at every sweep, and the checks of a private file cost more
+            return None
         try:
-            return cls(map_shared_file(_path(run_dir, slots), _size(slots), create=False), slot)
+            return cls(map_shared_file(path, _size(slots), create=False), slot)
         except (OSError, ValueError):
             return None
 

@@ -199,3 +199,16 @@ async def test_a_worker_whose_jobs_end_ends_too(monkeypatch: pytest.MonkeyPatch,
         ended.set()
         await eventually_async(lambda: sent)
     assert sent == [(os.getpid(), signal.SIGTERM)]
+
+
+async def test_a_lock_of_another_process_is_tried_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a dozen jobs asks for it each second; an attempt checks the whole path to the file."""
+    tmp_path.chmod(0o700)
+    holder, other = (FlockElection(tmp_path / "jobs.lock") for _ in range(2))
+    assert await holder.try_acquire()
+    assert not await other.try_acquire()
+    await holder.close()
+    assert not await other.try_acquire(), "it was tried a moment ago"
+    monkeypatch.setattr(leader_election, "monotonic", lambda: float("inf"))
+    assert await other.try_acquire()
+    await other.close()

@@ -41,8 +41,8 @@ def test_sockets_are_taken_once_and_by_name(handed: pytest.MonkeyPatch) -> None:
     assert take_sockets() == {}
     assert "LISTEN_FDS" not in os.environ
     listeners = Listeners(found)
-    fd, address = listeners.open("s3", "0.0.0.0", 1)
-    assert fd == FIRST
+    fds, address = listeners.open("s3", "0.0.0.0", 1, 3)
+    assert fds == (FIRST,) * 3
     assert address == f"127.0.0.1:{found['s3'].getsockname()[1]}"
     for one in found.values():
         one.close()
