@@ -83,7 +83,7 @@ def _bits(offset: int, length: int) -> int:
 class BlobReader:
     """Reader of blob files.
 
-    Its methods may be called in any thread; `open` blocks and `try_read` does not.
+    Its methods may be called in any thread; `open` and `read` block, `try_open` and `try_read` do not.
     """
 
     def __init__(self, max_open: int = MAX_OPEN, trust_seconds: float = VERIFIED_SECONDS) -> None:
@@ -191,23 +191,35 @@ class BlobReader:
         known.chunks = _bits(0, body)
         self._remember(part_id(blob_id, part), known)
 
-    def try_read(self, files: Files, blob_id: int, offset: int, length: int) -> bytes | None:
-        """Return the bytes if they are verified and in the page cache. Raises OSError."""
+    def try_open(self, files: Files, blob_id: int, offset: int, length: int) -> FileSlice | None:
+        """Return a slice as `open`, if all of it is verified; else None. Raises OSError."""
         first = self._files.get(blob_id)
         if first is None or offset + length > first.shape.total:
             return None
         part, inside, count = first.shape.locate(offset, length)
         known = self._files.get(part_id(blob_id, part))
-        if known is None or count < length or not known.covers(inside, length) or inside + length > known.body:
+        if known is None or not known.covers(inside, count) or inside + count > known.body:
             return None
-        buffer = bytearray(length)
         fd = os.open(files(part), OPEN)
         try:
-            if _stamp(os.fstat(fd)) != known.stamp or time.monotonic() >= known.until:
-                return None
-            count = os.preadv(fd, [buffer], inside, os.RWF_NOWAIT)
-        finally:
+            if _stamp(os.fstat(fd)) == known.stamp and time.monotonic() < known.until:
+                return FileSlice(fd, inside, count)
+        except BaseException:
             close_read(fd)
+            raise
+        close_read(fd)
+        return None
+
+    def try_read(self, files: Files, blob_id: int, offset: int, length: int) -> bytes | None:
+        """Return the bytes if they are verified and in the page cache. Raises OSError."""
+        opened = self.try_open(files, blob_id, offset, length)
+        if opened is None:
+            return None
+        buffer = bytearray(length)
+        try:
+            count = os.preadv(opened.fd, [buffer], opened.offset, os.RWF_NOWAIT) if opened.count == length else 0
+        finally:
+            opened.release()
         return bytes(buffer) if count == length else None
 
     def size(self, files: Files, blob_id: int) -> int:

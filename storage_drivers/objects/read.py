@@ -55,7 +55,24 @@ class ReadMixin(ObjectsDriverBase):
             return lambda _: self._names.pack(number), number
         return functools.partial(self._names.blob, number), number
 
+    def _try_open(self, locator: str, offset: int, length: int) -> FileSlice | None:
+        """Open a file on the event loop, where that cannot hang and nothing has to be read of it.
+
+        After any error it returns None, and `_open` raises the error.
+        """
+        if not self._nowait:
+            return None
+        try:
+            opened = self._files.try_open(*self._blob_files(locator), offset, length)
+        except OSError:
+            return None
+        if opened is not None:
+            opened.threads, opened.nowait = self._threads, True
+        return opened
+
     async def _open(self, locator: str, offset: int, length: int) -> FileSlice:
+        if (opened := self._try_open(locator, offset, length)) is not None:
+            return opened
         opening = self._run_in_thread(self._open_slice, locator, offset, length)
         try:
             return await opening

@@ -197,8 +197,9 @@ async def test_a_put_that_fails_on_a_closed_driver_leaves_the_rest(driver: Objec
     assert stored(root) in ([], ["0000000000000001"])
 
 
-async def test_a_cancelled_read_keeps_no_descriptor(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    locator = await driver.put(1, Pieces(b"a"))
+async def test_a_cancelled_read_keeps_no_descriptor(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, driver = await make_driver(), await make_driver()  # what a process wrote itself needs no thread
+    locator = await writer.put(1, Pieces(b"a"))
     loop = asyncio.get_running_loop()
     reached, go_on = asyncio.Event(), threading.Event()
     fstat = os.fstat
@@ -232,8 +233,9 @@ async def test_a_reader_that_raises_keeps_no_descriptor(driver: ObjectsDriver) -
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_a_stat_that_fails_keeps_no_descriptor(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    locator = await driver.put(1, Pieces(b"a"))
+async def test_a_stat_that_fails_keeps_no_descriptor(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, driver = await make_driver(), await make_driver()  # what a process wrote itself is opened again
+    locator = await writer.put(1, Pieces(b"a"))
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fstat", fail_nth(os.fstat, OSError(errno.EIO, "injected")))
     with pytest.raises(StoreFailed):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
+from sluice_s3.storage_drivers.errors import BlobMissing
 from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from sluice_s3.storage_drivers.objects.read import INLINE_READ_BYTES
 from tests.unit.storage_drivers.conftest import MakeDriver
@@ -61,3 +63,33 @@ async def test_the_probe_finds_a_mount_without_nowait(make_driver: MakeDriver, m
 
     monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.preadv", unsupported)
     assert not (await make_driver()).capabilities.nowait
+
+
+async def test_a_verified_file_is_opened_without_a_thread(
+    make_driver: MakeDriver, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, other = await make_driver(), await make_driver()
+    if not driver.capabilities.nowait:
+        pytest.skip("the filesystem of the temporary directory has no RWF_NOWAIT")
+    body = os.urandom(INLINE_READ_BYTES + 1)
+    locator = await driver.put(1, Pieces(body))
+    threads = []
+
+    def open_in_thread(*arguments: object) -> object:
+        threads.append(arguments)
+        return ObjectsDriver._open_slice(other, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(driver, "_open_slice", None)
+    monkeypatch.setattr(other, "_open_slice", open_in_thread)
+    assert await content(driver, locator, 5, len(body) - 5) == body[5:], "this process wrote it"
+    assert await content(other, locator, 0, len(body)) == body
+    assert len(threads) == 1, "the first reader verifies it"
+    assert await content(other, locator, 0, len(body)) == body
+    assert len(threads) == 1
+    path = next(path for path in (root / "data").rglob("*") if path.is_file() and path.stat().st_size > len(body))
+    os.utime(path, ns=(1, 1))
+    assert await content(other, locator, 0, len(body)) == body
+    assert len(threads) == 2, "it was changed since"
+    path.unlink()
+    with pytest.raises(BlobMissing):
+        await other.read(locator, 0, len(body))
