@@ -29,7 +29,7 @@ from sluice_s3.app.jobs.runner import Jobs, StoreJobs
 from sluice_s3.app.s3.inventory.delivery import InventoryDelivery
 from sluice_s3.app.s3.logging.delivery import LogDelivery
 from sluice_s3.app.s3.services import Services
-from sluice_s3.app.server.processes.worker import WorkerContext
+from sluice_s3.app.server.processes.context import WorkerContext
 from sluice_s3.app.server.shared_memory.oldest_requests import boottime_ms
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.store import Store

@@ -25,10 +25,10 @@ from sluice_s3.app.s3.wire import checksums
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http.interfaces import Responder
+from sluice_s3.app.server.processes.context import WorkerContext
 from sluice_s3.app.server.processes.health import HealthChecks
 from sluice_s3.app.server.processes.listen import ADMIN
 from sluice_s3.app.server.processes.minio_metrics import MinioMetrics
-from sluice_s3.app.server.processes.worker import WorkerContext
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import start_store
 from sluice_s3.app.store.availability.breaker_watch import BreakerWatch

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sluice_s3.app.server.processes import worker
 from sluice_s3.app.server.processes.listen import S3, write_addresses
-from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS, WorkerSpec, run_worker
+from sluice_s3.app.server.processes.worker import WorkerSpec, run_worker
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
@@ -26,6 +26,8 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import prepare
 
 APP = "sluice_s3.app.main:create_app"
+COUNTERS, OLDEST, QUOTAS = "counters", "oldest", "quota-shares"
+"""Names of shared files, which are those of every checkout; the constants of the same names have moved."""
 
 
 def _create_shared_files(settings: Settings, port: int) -> None:

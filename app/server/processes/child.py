@@ -14,9 +14,10 @@ from functools import partial
 from typing import NamedTuple
 
 from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.server.processes.context import WorkerSpec
 from sluice_s3.app.server.processes.handover import Inboxes
 from sluice_s3.app.server.processes.spawn import Process, spawn_forked, spawn_fresh
-from sluice_s3.app.server.processes.worker import DRAIN_SIGNAL, PRE_STOP_SIGNAL, READY, WorkerSpec, run_worker
+from sluice_s3.app.server.processes.worker import DRAIN_SIGNAL, PRE_STOP_SIGNAL, READY, run_worker
 from sluice_s3.app.settings import Settings
 
 BOOTSTRAP = (

@@ -22,14 +22,7 @@ from typing import Any
 
 from sluice_s3.app.private_files import describe_failure, make_directories
 from sluice_s3.app.server.processes.child import Child, ChildFailed, Inherited, Role, start_child
-from sluice_s3.app.server.processes.deaths import note_death
-from sluice_s3.app.server.processes.handover import Inboxes
-from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
-from sluice_s3.app.server.processes.isolated_call import run_in_child
-from sluice_s3.app.server.processes.listen import ADMIN as ADMIN_LISTENER
-from sluice_s3.app.server.processes.listen import S3, WEBSITES, CannotListen, Listeners, write_addresses
-from sluice_s3.app.server.processes.service_manager import notify, take_sockets
-from sluice_s3.app.server.processes.worker import (
+from sluice_s3.app.server.processes.context import (
     BUCKET_COUNTERS,
     COUNTERS,
     OLDEST,
@@ -37,6 +30,13 @@ from sluice_s3.app.server.processes.worker import (
     WORKER_LOADS,
     open_request_rates,
 )
+from sluice_s3.app.server.processes.deaths import note_death
+from sluice_s3.app.server.processes.handover import Inboxes
+from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
+from sluice_s3.app.server.processes.isolated_call import run_in_child
+from sluice_s3.app.server.processes.listen import ADMIN as ADMIN_LISTENER
+from sluice_s3.app.server.processes.listen import S3, WEBSITES, CannotListen, Listeners, write_addresses
+from sluice_s3.app.server.processes.service_manager import notify, take_sockets
 from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from sluice_s3.app.server.http.access_log import UnwrittenLog
-from sluice_s3.app.server.processes.worker import WorkerContext, WorkerSpec
+from sluice_s3.app.server.processes.context import WorkerContext, WorkerSpec
 from sluice_s3.app.server.shared_memory import counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests, boottime_ms
 from sluice_s3.app.server.shared_memory.request_tail import CELLS, WATCH_MS, TailReader, TailWriter

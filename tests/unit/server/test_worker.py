@@ -19,7 +19,8 @@ import uvicorn
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.server.processes import worker
 from sluice_s3.app.server.processes.acceptor import Acceptor
-from sluice_s3.app.server.processes.worker import READY, Server, WorkerSpec
+from sluice_s3.app.server.processes.context import WorkerSpec
+from sluice_s3.app.server.processes.worker import READY, Server
 from sluice_s3.app.settings import Settings
 from tests.unit.server.apps import Served
 
