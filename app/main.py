@@ -66,10 +66,16 @@ class WorkerApp:
         limits = None if context.rates is None else RequestRateLimits(settings, context.rates)
         self._services = Services(settings, self._store, LookupCache(self._index), context.memory, limits)
         self._services.quotas.shares = context.quotas
+        context.thread_share = self._find_thread_share
         metrics = MinioMetrics(settings, self._index, self._services.cache)
         health = HealthChecks(self._is_ready, self._index, metrics.answer, settings.domains, settings.website_domains)
         self.gateway = Gateway(self._services, context.observe, health.answer, _find_console(settings, context))
         self.websites: Responder = WebsiteListener(self.gateway)
+
+    def _find_thread_share(self) -> float:
+        """Return the share of its threads that the busiest store uses."""
+        settings = self._settings.named_stores
+        return max(len(store.driver.running()) / (settings[store.name].io_threads or 1) for store in self._stores)
 
     async def _is_ready(self) -> bool:
         """Return whether index, some store and this server are usable.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sluice_s3.app.server.http.interfaces import OpenConnection
@@ -23,13 +23,16 @@ from sluice_s3.app.server.shared_memory.worker_loads import WorkerLoad, WorkerLo
 
 TICK_SECONDS = 0.25
 HAS_ROOM_BELOW = 0.75
-"""Cores that a worker uses while it takes further connections."""
+"""How busy a worker may be that takes further connections: `WorkerLoad.busy`."""
 BUSY_ABOVE = 0.85
-"""Cores that a worker uses when it hands over a part of its connections."""
+"""How busy a worker is when it hands over a part of its connections."""
 SPARE_CORES = 0.5
-"""Cores of the machine that must be idle for that: else another worker would only share the same ones."""
+"""Cores of the machine that must be idle for that: else another worker would only share the same ones.
+
+They need not be where the worker waits for the threads of a slow store: every worker has threads of its own.
+"""
 BUSY_TICKS = 4
-"""Ticks for which both must hold: a client that begins is idle at first."""
+"""Ticks for which that must hold: a client that begins is idle at first."""
 GATHERED_BELOW = 0.6
 """Cores that two workers use together, below which one takes all connections."""
 CROWDED_BELOW = 0.15
@@ -73,7 +76,8 @@ def choose_gatherer(own: int, loads: Loads, most: int, idle: float | None) -> in
     for worker, one in loads.items():
         if worker >= own:
             return None
-        if load.busy + one.busy < limit and load.connections + one.connections < most:
+        fits = load.cores + one.cores < limit and load.threads + one.threads < HAS_ROOM_BELOW
+        if fits and load.connections + one.connections < most:
             return worker
     return None
 
@@ -102,13 +106,22 @@ class IdleCores:
 class Balancer:
     """Decides for one worker which connections it accepts and keeps."""
 
-    def __init__(self, state: HttpState, acceptor: Acceptor, inbox: Inbox, loads: WorkerLoads, worker: int) -> None:
+    def __init__(
+        self,
+        state: HttpState,
+        acceptor: Acceptor,
+        inbox: Inbox,
+        loads: WorkerLoads,
+        worker: int,
+        thread_share: Callable[[], float],
+    ) -> None:
         self._state = state
         self._acceptor = acceptor
         self._inbox = inbox
         self._loads = loads
         self._worker = worker
-        self._most = state.settings.max_connections // 2
+        self._thread_share = thread_share
+        self._most = min(state.settings.max_connections, state.settings.max_requests) // 2
         self._idle = IdleCores()
         self._busy_ticks = 0
         self._ticked_at = time.monotonic()
@@ -134,20 +147,22 @@ class Balancer:
         self._timer = self._state.loop.call_later(TICK_SECONDS, self._tick)
         now, used = time.monotonic(), time.process_time()
         passed = now - self._ticked_at
-        busy = (used - self._cpu_seconds) / passed if passed > 0 else 0.0
+        cores = (used - self._cpu_seconds) / passed if passed > 0 else 0.0
         self._ticked_at, self._cpu_seconds = now, used
-        self._loads.publish(self._worker, WorkerLoad(busy, len(self._state.connections)))
+        load = WorkerLoad(cores, self._thread_share(), len(self._state.connections))
+        self._loads.publish(self._worker, load)
         loads = self._loads.read()
         self._switch_acceptor(accepts(self._worker, loads, self._most))
         if self._state.connections:
-            self._balance(busy, loads, self._idle.look(now))
+            self._balance({**loads, self._worker: load}, self._idle.look(now))
 
-    def _balance(self, busy: float, loads: Loads, idle: float | None) -> None:
-        relievable = busy > BUSY_ABOVE and idle is not None and idle > SPARE_CORES
+    def _balance(self, loads: Loads, idle: float | None) -> None:
+        own = loads[self._worker]
+        spare = idle is not None and idle > SPARE_CORES
+        relievable = own.threads > BUSY_ABOVE or (own.cores > BUSY_ABOVE and spare)
         self._busy_ticks = self._busy_ticks + 1 if relievable else 0
         if relievable:
             if self._busy_ticks >= BUSY_TICKS and (relief := choose_relief(self._worker, loads, self._most)):
-                self._busy_ticks = 0
                 worker, share = relief
                 since = self._state.now - RECENT_SECONDS
                 recent = [one for one in self._state.connections if one.since >= since]

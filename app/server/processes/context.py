@@ -86,6 +86,8 @@ class WorkerContext:
         self._tail: TailWriter | None = None
         """Where answered requests are written; None while nobody watches."""
         self._traces = _open_traces(spec)
+        self.thread_share: Callable[[], float] = lambda: 0.0
+        """Returns the share of its threads that the busiest store uses; set by the application."""
         self.leaving = False
         """The server stops soon: readiness is `down`."""
 

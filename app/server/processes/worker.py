@@ -130,7 +130,8 @@ class Server:
         if spec.kind != "worker" or not inboxes.receiving:
             return None
         loads = WorkerLoads(spec.settings.run_dir / WORKER_LOADS, len(inboxes.receiving))
-        return Balancer(state, acceptor, Inbox(inboxes, spec.slot), loads, spec.slot)
+        inbox = Inbox(inboxes, spec.slot)
+        return Balancer(state, acceptor, inbox, loads, spec.slot, self._context.thread_share)
 
     async def _wait_until_idle(self, state: HttpState) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""

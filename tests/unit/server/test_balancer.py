@@ -32,7 +32,8 @@ ECHO = b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b"
 
 
 def loads(*workers: tuple[float, int]) -> dict[int, WorkerLoad]:
-    return {number: WorkerLoad(*one) for number, one in enumerate(workers)}
+    """Loads of cores and connections, by workers."""
+    return {number: WorkerLoad(cores, 0.0, count) for number, (cores, count) in enumerate(workers)}
 
 
 def test_a_worker_accepts_nothing_while_one_before_it_has_room() -> None:
@@ -40,7 +41,7 @@ def test_a_worker_accepts_nothing_while_one_before_it_has_room() -> None:
     assert not accepts(1, loads((0.5, 10), (0, 0)), MOST)
     assert accepts(1, loads((0.8, 10), (0, 0)), MOST), "the first one is busy"
     assert accepts(1, loads((0.1, MOST), (0, 0)), MOST), "the first one has as many as it may have"
-    assert accepts(1, {1: WorkerLoad(0, 0)}, MOST), "the first one gives no sign of life"
+    assert accepts(1, {1: WorkerLoad(0.0, 0.0, 0)}, MOST), "the first one gives no sign of life"
     assert not accepts(2, loads((0.9, 1), (0.1, 1), (0, 0)), MOST)
 
 
@@ -62,6 +63,8 @@ def test_two_workers_with_little_to_do_gather_on_the_first() -> None:
     assert choose_gatherer(1, loads((0.1, 60), (0.1, 60)), MOST, idle=1.0) is None
     assert choose_gatherer(1, loads((0.1, 1), (0.1, 1), (0.1, 1)), MOST, idle=1.0) is None, "the last one goes first"
     assert choose_gatherer(2, loads((0.55, 1), (0.1, 1), (0.1, 1)), MOST, idle=1.0) == 1
+    waiting = {0: WorkerLoad(0.1, 0.5, 5), 1: WorkerLoad(0.1, 0.5, 5)}
+    assert choose_gatherer(1, waiting, MOST, idle=0.05) is None, "their stores' threads would be all in use"
 
 
 def test_idle_cores_are_those_of_the_last_tick(tmp_path: Path) -> None:
@@ -79,8 +82,8 @@ def test_idle_cores_are_those_of_the_last_tick(tmp_path: Path) -> None:
 def test_loads_are_of_workers_that_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = (WorkerLoads(tmp_path / "loads", 3, create=create) for create in (True, False))
     assert own.read() == {}
-    own.publish(2, WorkerLoad(0.5, 7))
-    assert other.read() == {2: WorkerLoad(0.5, 7)}
+    own.publish(2, WorkerLoad(0.5, 0.25, 7))
+    assert other.read() == {2: WorkerLoad(0.5, 0.25, 7)}
     monkeypatch.setattr("sluice_s3.app.server.shared_memory.worker_loads.STALE_SECONDS", -1.0)
     assert other.read() == {}
 
@@ -125,7 +128,7 @@ class Pair:
             for state in self.states
         ]
         self.balancers = [
-            Balancer(state, acceptor, inbox_of(inboxes, number), loads, number)
+            Balancer(state, acceptor, inbox_of(inboxes, number), loads, number, lambda: 0.0)
             for number, (state, acceptor) in enumerate(zip(self.states, self.acceptors, strict=True))
         ]
         inboxes.close()
@@ -173,17 +176,31 @@ async def test_a_busy_worker_is_relieved_and_clients_do_not_notice(tmp_path: Pat
         assert pair.connections() == [8, 0]
         before = loads((0.95, 8), (0.0, 0))
         for _ in range(balancing.BUSY_TICKS - 1):
-            pair.balancers[0]._balance(0.95, before, 1.0)
+            pair.balancers[0]._balance(before, 1.0)
         await asyncio.sleep(0.05)
         assert pair.connections() == [8, 0], "a moment of load is no reason"
-        pair.balancers[0]._balance(0.95, before, 1.0)
+        pair.balancers[0]._balance(before, 1.0)
         await eventually_async(lambda: pair.connections() == [4, 4])
         for number, client in enumerate(clients):
             assert (await client.ask(ECHO % (2, b"%02d" % number))).body == b"%02d" % number
-        pair.balancers[1]._balance(0.1, loads((0.1, 4), (0.1, 4)), 1.0)
+        pair.balancers[1]._balance(loads((0.1, 4), (0.1, 4)), 1.0)
         await eventually_async(lambda: pair.connections() == [8, 0])
         for client in clients:
             assert (await client.ask(ECHO % (1, b"b"))).body == b"b"
+            client.close()
+
+
+async def test_a_worker_whose_store_has_no_thread_left_is_relieved(tmp_path: Path) -> None:
+    """However much of the machine others use: each worker has threads of its own."""
+    async with pair_of_workers(tmp_path) as pair:
+        clients = [await pair.connect() for _ in range(4)]
+        for client in clients:
+            assert (await client.ask(ECHO % (1, b"a"))).body == b"a"
+        waiting = {0: WorkerLoad(0.2, 1.0, 4), 1: WorkerLoad(0.0, 0.0, 0)}
+        for _ in range(balancing.BUSY_TICKS):
+            pair.balancers[0]._balance(waiting, 0.0)
+        await eventually_async(lambda: pair.connections() == [2, 2])
+        for client in clients:
             client.close()
 
 
