@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +19,9 @@ from sluice_s3.storage_drivers.errors import DriverError
 if TYPE_CHECKING:
     from sluice_s3.app.jobs.integrity.fsck import Report
 
+PROGRESS_SECONDS = 1.0
+"""Seconds between two lines of progress."""
+
 
 def fsck_command(
     data: DataOption = None,
@@ -27,6 +32,10 @@ def fsck_command(
         typer.Option("--repair", help="Put blobs that no row holds into quarantine for 7 days; recount dead bytes."),
     ] = False,
     as_json: JsonOption = False,
+    with_progress: Annotated[
+        bool,
+        typer.Option("--progress", help="First print how many rows and blobs were looked at, a JSON line each second."),
+    ] = False,
 ) -> None:
     """Compare index and store in both directions; may run beside a server.
 
@@ -39,7 +48,7 @@ def fsck_command(
 
     settings = load_settings(data=data, config=config, index=index)
     try:
-        report = asyncio.run(_run(settings, repair))
+        report = asyncio.run(_run(settings, repair, _print_progress() if with_progress else lambda _: None))
     except (DomainError, DriverError, CannotStart, OSError) as error:
         fail(f"fsck could not run: {describe(error)}")
     if as_json:
@@ -52,15 +61,33 @@ def fsck_command(
         raise typer.Exit(4)
 
 
-async def _run(settings: Settings, repair: bool) -> Report:
+async def _run(settings: Settings, repair: bool, looked: Callable[[int], None]) -> Report:
     from sluice_s3.app.jobs.integrity.fsck import Report, fsck
     from sluice_s3.app.startup import open_store
 
     async with open_store(settings) as store:
         report = Report()
         for one in store.all.values():
-            report.add(await fsck(one, repair=repair))
+            before = report.rows + report.blobs
+
+            def progress(found: Report, before: int = before) -> None:
+                looked(before + found.rows + found.blobs)
+
+            report.add(await fsck(one, repair=repair, progress=progress))
         return report
+
+
+def _print_progress() -> Callable[[int], None]:
+    """Return a function that prints the number it is given, at most once in PROGRESS_SECONDS."""
+    due = float("-inf")
+
+    def print_looked(count: int) -> None:
+        nonlocal due
+        if (now := time.monotonic()) >= due:
+            due = now + PROGRESS_SECONDS
+            print(json.dumps({"looked": count}), flush=True)
+
+    return print_looked
 
 
 def _print(report: Report) -> None:

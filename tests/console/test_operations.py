@@ -9,7 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.console.tab import Tab
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
@@ -60,6 +60,30 @@ def test_a_job_is_paused_resumed_and_run(root_tab: Tab) -> None:
     page.goto("/console/operations/audit?action=PauseJob")
     page.get_by_role("button", name="sluice:PauseJob").first.click()
     expect(page.get_by_label("Lines before and after the change")).to_contain_text('"lifecycle"')
+
+
+def test_scrub_and_check_show_how_far_they_are_and_what_they_found(root_tab: Tab) -> None:
+    """Both have a bar with their share; a finding leads to the card of its store."""
+    jobs: dict[str, dict[str, Any]] = {
+        "scrub:default": {"state": "running", "progress": [{"what": "Reading versions", "done": 130, "total": 400}]},
+        "fsck": {"state": "running", "progress": [{"what": "Comparing rows and blobs", "done": 2000, "total": None}]},
+    }
+    jobs["scrub:default"]["findings"] = 3
+
+    def answer(route: Route) -> None:
+        found = route.fetch().json()
+        route.fulfill(json=[{**job, **jobs.get(job["name"], {})} for job in found])
+
+    root_tab.page.route("**/api/v1/jobs", answer)
+    page = root_tab.open("/console/operations/jobs")
+    scrub = row(page, "Scrub")
+    expect(scrub).to_contain_text("Reading versions, 32 %")
+    expect(scrub.get_by_role("progressbar")).to_have_attribute("value", "130")
+    expect(row(page, "Check of index")).to_contain_text("Comparing rows and blobs, 2,000 so far")
+    root_tab.check_accessibility()
+    scrub.get_by_role("link", name="3 findings").click()
+    expect(page).to_have_url(re.compile(r"/console/stores\?store=default"))
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def test_the_audit_log_shows_filters_and_exports(root_tab: Tab, s3: Any, bucket: str) -> None:

@@ -13,6 +13,13 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, Field
 
 from sluice_s3.app.admin.operations.job_catalog import CatalogJob, catalog
+from sluice_s3.app.admin.operations.job_progress import (
+    ProgressOut,
+    count_damaged,
+    describe_check,
+    read_moves,
+    read_scrub_pass,
+)
 from sluice_s3.app.admin.operations.store_check import NAME as FSCK
 from sluice_s3.app.admin.operations.store_check import StoreCheck
 from sluice_s3.app.admin.sessions.guard import require
@@ -36,14 +43,6 @@ _FSCK = CatalogJob(
 )
 
 
-class ProgressOut(BaseModel):
-    """How far a job is with one thing."""
-
-    what: str
-    done: int
-    total: int | None
-
-
 class JobOut(BaseModel):
     """A background job."""
 
@@ -62,6 +61,9 @@ class JobOut(BaseModel):
     error: str = Field(description="Why the last run failed; it is tried again.")
     gateway: str = Field(description="Where its leader runs; empty while it has not run.")
     progress: list[ProgressOut]
+    findings: int | None = Field(
+        None, description="Of a scrub: damaged blobs of its store. Of `fsck`: what its last report names. Else null."
+    )
     report: dict[str, Any] | None = Field(None, description="Of `fsck`: numbers, and the first findings.")
     can_run: bool
     can_pause: bool
@@ -153,18 +155,25 @@ async def _describe(request: Request, jobs: Iterable[CatalogJob]) -> list[JobOut
     wishes = _control(await index.note(JOB_CONTROL))
     statuses = await index.notes(JOB_STATUS)
     gateways = await _gateways(request)
-    moves = await _moves(index)
+    damaged = await count_damaged(index)
     check = cast(StoreCheck, request.app.state.store_check)
     describe = partial(_render, request, wishes, gateways)
     found = []
     for job in jobs:
         status = orjson.loads(statuses.get(job.name, "{}"))
+        last = status.get("report") if job.name == FSCK else None
         if job.name == FSCK and check.began:
             status = {"state": "running", "began": check.began}
         out = describe(job, status)
-        if job.name == "moves":
-            out.progress = moves
-            out.state = "running" if moves and out.state == "idle" else out.state
+        if job.name == FSCK and check.began:
+            out.progress = describe_check(check.looked, last)
+        elif last is not None:
+            out.findings = sum(last["found"].values())
+        elif job.name == "moves":
+            out.progress = await read_moves(index)
+            out.state = "running" if out.progress and out.state == "idle" else out.state
+        elif job.store is not None and job.name == f"scrub:{job.store}":
+            out.progress, out.findings = await read_scrub_pass(index, job.store), damaged[job.store]
         found.append(out)
     return found
 
@@ -212,15 +221,6 @@ async def _gateways(request: Request) -> dict[int, str]:
         for one in await index.noted_writers()
         if one.beat.state == LIVE
     }
-
-
-async def _moves(index: Index) -> list[ProgressOut]:
-    found = []
-    for bucket in (await index.moving())[:20]:
-        progress = orjson.loads(await index.note(f"move:{bucket.id}") or "{}")
-        what = f"{bucket.name}: {bucket.source} → {bucket.store}"
-        found.append(ProgressOut(what=what, done=progress.get("rows", 0), total=progress.get("of")))
-    return found
 
 
 def _moment(at: int | None) -> datetime | None:

@@ -28,6 +28,8 @@ FINDINGS = ("missing", "short", "miscounted", "overcounted", "newest", "orphans"
 NOT_RUN = "fsck could not run; the gateway's log has the reason."
 TOO_LONG = "The report is too long to be shown here. Run `sluice fsck` on the host."
 NICE = 10
+LOOKED = b'{"looked": '
+"""How a line of progress begins."""
 
 
 class StoreCheck:
@@ -39,12 +41,14 @@ class StoreCheck:
         self._task: asyncio.Task[None] | None = None
         self.began = 0
         """Milliseconds since the epoch, 0 while none runs."""
+        self.looked = 0
+        """Rows and blobs that the one that runs has looked at."""
 
     def start(self) -> bool:
         """Start it; return False while one runs."""
         if self._task is not None and not self._task.done():
             return False
-        self.began = _now_ms()
+        self.began, self.looked = _now_ms(), 0
         self._task = asyncio.create_task(self._run())
         return True
 
@@ -78,6 +82,7 @@ class StoreCheck:
             "sluice_s3.app.cli",
             "fsck",
             "--json",
+            "--progress",
             env=self._environment(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -86,10 +91,8 @@ class StoreCheck:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
         try:
-            output = b""
-            while len(output) <= MAX_OUTPUT and (piece := await process.stdout.read(65_536)):
-                output += piece
-            if len(output) > MAX_OUTPUT:
+            last = await self._read_lines(process.stdout)
+            if last is None:
                 return {"error": TOO_LONG}
             await process.wait()
         finally:
@@ -97,9 +100,21 @@ class StoreCheck:
                 process.kill()
                 await process.wait()
         try:
-            return {"error": "", "report": _shorten(orjson.loads(output))}
+            report = orjson.loads(last)
         except orjson.JSONDecodeError:
             return {"error": NOT_RUN}
+        return {"error": "", "report": _shorten(report)} if "rows" in report else {"error": NOT_RUN}
+
+    async def _read_lines(self, stream: asyncio.StreamReader) -> bytes | None:
+        """Return the last line, which is the report; None for one that is too long. Lines before say how far it is."""
+        last, rest = b"", b""
+        while len(rest) <= MAX_OUTPUT and (piece := await stream.read(65_536)):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                last = line
+                if line.startswith(LOOKED):
+                    self.looked = orjson.loads(line)["looked"]
+        return last if len(rest) <= MAX_OUTPUT else None
 
     def _environment(self) -> dict[str, str]:
         """Return the environment with what options of the command line gave: no argument shows a password."""

@@ -7,6 +7,7 @@ journal names, or that are newer than the index, stay: in those cases the index 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
 from sluice_s3.app.index.multipart.rows import PIECES
@@ -73,10 +74,11 @@ class Report:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
-async def fsck(store: Store, *, repair: bool) -> Report:
+async def fsck(store: Store, *, repair: bool, progress: Callable[[Report], None] = lambda _: None) -> Report:
     """Compare all rows that name a blob of the store with all its blobs.
 
-    Ids that a live writer has reserved are ignored, so this may run beside a server.
+    Ids that a live writer has reserved are ignored, so this may run beside a server. `progress` is called with what was
+    counted so far, after each thousand blobs and rows.
     """
     report = Report()
     sizes: dict[str, int] = {}
@@ -85,8 +87,12 @@ async def fsck(store: Store, *, repair: bool) -> Report:
             sizes[locator] = size
             report.blobs += 1
             report.bytes += size
+            if report.blobs % ROWS_PER_BATCH == 0:
+                progress(report)
+    progress(report)
     reserved = [ids for writer in await store.index.writers() for ids in await store.index.ranges(writer.incarnation)]
-    referenced = await _check_rows(store, sizes, report)
+    referenced = await _check_rows(store, sizes, report, progress)
+    progress(report)
     for body, stored, true in await store.index.miscounted():
         if (store_of_locator(body) if not body.startswith(PIECES) else next(iter(store.all))) != store.name:
             continue
@@ -124,7 +130,9 @@ async def _unaccounted(store: Store, orphans: list[str]) -> set[str]:
     return named | {locator for locator in orphans if find_id(store, locator) > position}
 
 
-async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> set[str]:
+async def _check_rows(
+    store: Store, sizes: dict[str, int], report: Report, progress: Callable[[Report], None]
+) -> set[str]:
     """Return all referenced locators; report those that are missing or short.
 
     References are those of rows and of the discard queue.
@@ -137,6 +145,8 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
         if reference.kind == "discard":
             continue
         report.rows += 1
+        if report.rows % ROWS_PER_BATCH == 0:
+            progress(report)
         size = sizes.get(reference.locator)
         fact: dict[str, object] = {
             "locator": reference.locator,

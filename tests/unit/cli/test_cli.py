@@ -204,7 +204,9 @@ def test_bad_accounts_are_refused(gateway: Gateway, option: str, value: str, say
 def test_fsck_beside_a_running_server(gateway: Gateway) -> None:
     s3 = client(gateway.endpoint)
     s3.put_object(Bucket="one", Key="k", Body=b"0123456789")
-    report = json.loads(gateway.run("fsck", "--json").stdout)
+    *progress, report = map(json.loads, gateway.run("fsck", "--json", "--progress").stdout.splitlines())
+    assert progress
+    assert set(progress[0]) == {"looked"}
     assert report["clean"]
     assert report["missing"] == []
 

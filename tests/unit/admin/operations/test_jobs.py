@@ -13,10 +13,12 @@ import pytest
 from sluice_s3.app.admin.operations import store_check
 from sluice_s3.app.admin.operations.job_catalog import catalog
 from sluice_s3.app.background_jobs import BackgroundJobs
+from sluice_s3.app.index.journals.rows import WATERMARK
 from sluice_s3.app.index.meta.rows import JOB_CONTROL, JOB_STATUS
 from sluice_s3.app.s3.services import Services
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.settings.stores import StoreSettings
+from sluice_s3.app.store.scrub_progress import ScrubProgress, progress_note, render_progress
 from tests.support.settings import make_settings
 from tests.support.waiting import eventually_async
 from tests.unit.admin.console_client import Console
@@ -111,6 +113,50 @@ async def test_a_check_of_the_stores_runs_beside_the_gateway(site: Console) -> N
 
     found = await eventually_async(ended)
     assert (found["error"], found["report"]["rows"], found["report"]["found"]) == ("", 0, {})
+    assert (found["findings"], found["progress"]) == (0, [])
+
+
+async def test_a_scrub_tells_how_far_it_is_and_what_it_found(site: Console) -> None:
+    async def note(progress: ScrubProgress) -> dict[str, Any]:
+        await site.index.set_note(progress_note("default"), render_progress(progress))
+        return await one(site, "scrub:default")
+
+    await site.index.set_note(WATERMARK, "400")
+    await site.index.add_quarantine(f"b:{1:016x}", "its MD5 is not the ETag")
+    await site.index.add_quarantine("other/b:1", "missing")
+    found = await note(ScrubProgress(7000, "version", (100, 0, 0)))
+    assert found["progress"] == [{"what": "Reading versions", "done": 100, "total": 400}]
+    assert found["findings"] == 1
+    found = await note(ScrubProgress(7000, "part", (9, 1, 0)))
+    assert found["progress"] == [{"what": "Reading parts", "done": 0, "total": None}]
+    assert (await note(ScrubProgress(7000)))["progress"] == []
+    assert (await one(site, "lifecycle"))["findings"] is None
+
+
+async def test_a_check_tells_how_far_it_is_by_what_the_last_one_counted(site: Console) -> None:
+    check = site.app.state.store_check
+    check.began, check.looked = 7000, 30
+    assert (await one(site, "fsck"))["progress"] == [{"what": "Comparing rows and blobs", "done": 30, "total": None}]
+    last = {"began": 1, "ended": 2, "report": {"rows": 60, "blobs": 40, "found": {"orphans": 3}, "first": {}}}
+    await site.index.set_note(f"{JOB_STATUS}fsck", orjson.dumps(last).decode())
+    assert (await one(site, "fsck"))["progress"][0]["total"] == 100
+    check.looked = 101
+    assert (await one(site, "fsck"))["progress"][0]["total"] is None, "there is more than the last time"
+    check.began = 0
+    assert (await one(site, "fsck"))["findings"] == 3
+
+
+@pytest.mark.parametrize(("sent", "last"), [(b'{"rows": 9}\n', b'{"rows": 9}'), (b"x" * 101, None)])
+async def test_lines_of_progress_come_before_the_report(
+    site: Console, monkeypatch: pytest.MonkeyPatch, sent: bytes, last: bytes | None
+) -> None:
+    monkeypatch.setattr(store_check, "MAX_OUTPUT", 100)
+    stream = asyncio.StreamReader()
+    stream.feed_data(b'{"looked": 1000}\n{"looked": 2000}\n' + sent)
+    stream.feed_eof()
+    check = site.app.state.store_check
+    assert await check._read_lines(stream) == last
+    assert check.looked == 2000
 
 
 async def test_a_check_that_is_cancelled_or_fails_says_so(site: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@ import { callApi } from "../../../api.js";
 import { DataTable } from "../../../components/data-table.js";
 import { ErrorNote } from "../../../components/error-note.js";
 import { Badge, Time } from "../../../components/values.js";
-import { formatSeconds } from "../../../format.js";
+import { formatCount, formatPlural, formatSeconds } from "../../../format.js";
 import { useResource } from "../../../resource.js";
+import { may } from "../../../session.js";
 import { JobActions } from "./job-actions.js";
 import { CheckReport } from "./check-report.js";
 
@@ -44,17 +45,30 @@ function renderName(job) {
   return html`
     <div class="job-name"><strong>${job.label}</strong>${job.store && html` <${Badge}>${job.store}<//>`}
       <div class="quiet small">${job.description}</div>
-      ${job.progress.map((one) => html`
-        <div class="small" key=${one.what}>${one.what}
-          <progress aria-label=${`Progress of ${one.what}`} value=${one.total ? one.done : undefined} max=${one.total || undefined}></progress></div>`)}
+      ${job.progress.map((one) => html`<${Progress} key=${one.what} progress=${one} />`)}
     </div>`;
+}
+
+function Progress({ progress: { what, done, total } }) {
+  const counted = total ? `${formatCount(done)} of about ${formatCount(total)}` : done ? formatCount(done) : undefined;
+  return html`
+    <div class="small" title=${counted}>${what}${total ? `, ${Math.floor((done / total) * 100)} %` : done ? `, ${formatCount(done)} so far` : ""}
+      <progress aria-label=${`Progress of ${what}`} value=${total ? done : undefined} max=${total || undefined}></progress></div>`;
+}
+
+function renderFindings(job) {
+  if (job.findings === null || (job.findings === 0 && !job.began)) return null;
+  if (job.findings === 0) return html`<div class="quiet small">nothing found</div>`;
+  const badge = html`<${Badge} kind="bad">${formatPlural(job.findings, "finding")}<//>`;
+  return html`<div>${job.store && may("sluice:ListStores") ? html`<a href=${`/console/stores?store=${encodeURIComponent(job.store)}`}>${badge}</a>` : badge}</div>`;
 }
 
 function renderState(job) {
   const [kind, label] = STATES[job.state];
   return html`
     <${Badge} kind=${kind}>${label}<//>
-    ${job.error && html`<div><${Badge} kind="bad" title="The last run failed; it is tried again.">${job.error}<//></div>`}`;
+    ${job.error && html`<div><${Badge} kind="bad" title="The last run failed; it is tried again.">${job.error}<//></div>`}
+    ${renderFindings(job)}`;
 }
 
 function renderSchedule(job) {
