@@ -17,6 +17,7 @@ import typer
 from sluice_s3.app.cli.common import JsonOption, fail
 
 if TYPE_CHECKING:
+    from sluice_s3.loadtests.common.targets import Keys
     from sluice_s3.loadtests.compare.plan import Plan
     from sluice_s3.loadtests.compare.progress import Bar, JsonLines
     from sluice_s3.loadtests.compare.run import Run
@@ -55,7 +56,10 @@ def bench_command(
     ] = None,
     endpoint: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=URL of a server that runs; keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."),
+        typer.Option(
+            help="NAME=URL of a server that runs; keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and "
+            "AWS_SESSION_TOKEN for temporary ones."
+        ),
     ] = None,
     direct: Annotated[bool, typer.Option("--direct", help="Each store also without a gateway, synced files.")] = False,
     direct_unsynced: Annotated[
@@ -115,7 +119,6 @@ def bench_command(
     _need("locust")
     _need("jinja2")
     from sluice_s3.loadtests.common.procfs import age_seconds
-    from sluice_s3.loadtests.common.targets import Keys
     from sluice_s3.loadtests.compare import run as running
     from sluice_s3.loadtests.compare.pace import measured_slowness
     from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
@@ -123,7 +126,7 @@ def bench_command(
     from sluice_s3.loadtests.compare.time_budget import divide
     from sluice_s3.loadtests.report.options import check_prices
 
-    keys = Keys(os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", ""), _region())
+    keys = _endpoint_keys()
     bar = JsonLines() if json_lines else Bar()
     options = _report_options(title, note, published, cost)
     began = time.monotonic() - age_seconds()
@@ -350,6 +353,14 @@ def _name(name: str) -> str:
     if not all(one.isascii() and (one.isalnum() or one in "._-") for one in name) or name.startswith("."):
         raise PlanError(f"{name!r}: the name of a run has letters, digits, dots, dashes and underscores")
     return name
+
+
+def _endpoint_keys() -> Keys:
+    """Return the keys of endpoints, from AWS's variables."""
+    from sluice_s3.loadtests.common.targets import Keys
+
+    given = [os.environ.get(f"AWS_{one}", "") for one in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
+    return Keys(given[0], given[1], _region(), session_token=given[2])
 
 
 def _region() -> str:

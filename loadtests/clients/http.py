@@ -120,6 +120,8 @@ class Connection:
         self._stamped = False
         self._arrived = 0.0
         """When what was received last came (perf_counter)."""
+        self._early = b""
+        """What came of an answer while the body was sent, and was decrypted already."""
         self._truncates = 0 if endpoint.tls else socket.MSG_TRUNC  # the kernel drops stamps that nobody reads
 
     def close(self) -> None:
@@ -176,10 +178,10 @@ class Connection:
         self, method: str, head: bytes, body: Body | None, size: int, keep: bool, answer: Response, started: float
     ) -> None:
         wire = self.open()
-        self._arrived = started
+        self._arrived, self._early = started, b""
         try:
             whole = self._send(wire, head, body, size)
-        except (BrokenPipeError, ConnectionResetError):
+        except CLOSED:
             whole = False  # an answer that came before the body was complete may be readable
         rest = self._receive_head(wire, answer, started)
         reusable = self._receive_body(wire, method, rest, keep, answer) and whole
@@ -195,10 +197,6 @@ class Connection:
             wire.sendall(b"".join((head, *(body() if body is not None else ()))))
             return True
         wire.sendall(head)
-        if self._endpoint.tls:  # bytes that came may be TLS's own
-            for piece in body():
-                wire.sendall(piece)
-            return True
         wire.settimeout(min(LOOK_SECONDS, self._endpoint.timeout))
         try:
             return all(self._send_piece(wire, piece) for piece in body())
@@ -213,11 +211,32 @@ class Connection:
                 left = left[wire.send(left) :]
                 since = time.perf_counter()
             except TimeoutError:
-                if _has_answered(wire):
+                if self._has_answered(wire):
                     return False
                 if time.perf_counter() - since >= self._endpoint.timeout:
                     raise
         return True
+
+    def _has_answered(self, wire: socket.socket) -> bool:
+        """Return whether the head of a final answer has come; 1xx is none."""
+        if not _waiting_bytes(wire):
+            return False
+        if not self._endpoint.tls:
+            begin = wire.recv(len(b"HTTP/1.1 100"), socket.MSG_PEEK)
+            return begin[9:10] != b"1"
+        patience = wire.gettimeout()
+        wire.settimeout(0)
+        try:
+            came = wire.recv(HEAD_BYTES)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False  # what came was TLS's own
+        finally:
+            wire.settimeout(patience)
+        self._arrived = time.perf_counter()
+        self._early += came
+        while self._early[9:10] == b"1" and b"\r\n\r\n" in self._early:
+            self._early = self._early.partition(b"\r\n\r\n")[2]
+        return not came or self._early[9:10] not in (b"", b"1")
 
     def _receive(self, wire: socket.socket, buffer: memoryview, flags: int = 0) -> int:
         """Receive bytes and return how many; 0 at the end.
@@ -241,13 +260,14 @@ class Connection:
         data = b""
         interim = True
         while True:
-            count = self._receive(wire, self._head)
-            if not count:
+            piece, self._early = self._early, b""
+            piece = piece or bytes(self._head[: self._receive(wire, self._head)])
+            if not piece:
                 raise ConnectionResetError("the endpoint closed the connection")
             if interim:
                 interim = False
                 answer.ttfb = max(self._arrived - started, LEAST_SECONDS)
-            data += self._head[:count]
+            data += piece
             end = data.find(b"\r\n\r\n")
             while end >= 0 and data[9:10] == b"1" and data[9:12] != b"101":
                 data = data[end + 4 :]
@@ -361,14 +381,6 @@ def _stamps(wire: socket.socket) -> bool:
     except OSError:
         return False
     return True
-
-
-def _has_answered(wire: socket.socket) -> bool:
-    """Return whether the head of a final answer has come; 1xx is none."""
-    if not _waiting_bytes(wire):
-        return False
-    begin = wire.recv(len(b"HTTP/1.1 100"), socket.MSG_PEEK)
-    return begin[9:10] != b"1"
 
 
 def _waiting_bytes(wire: socket.socket) -> int:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sluice_s3.loadtests.clients.credentials import Credentials
 from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.clients.s3 import S3Client
 from sluice_s3.loadtests.common.s3_calls import S3CallError
@@ -63,7 +64,7 @@ class RunningTarget:
             return ""
         if self.gateway_pid:
             return ""  # its whole directory is removed
-        objects = S3Client(Endpoint(self.host, self.keys.access_key, self.keys.secret_key, self.keys.region), bucket)
+        objects = S3Client(_signed(self.host, self.keys), bucket)
         try:
             return objects.sweep()
         finally:
@@ -164,7 +165,7 @@ def _endpoint(target: Target, keys: Keys) -> RunningTarget:
     if not keys.access_key or not keys.secret_key:
         raise S3CallError(f"{target.name}: its keys are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
     bucket = f"sluice-bench-check-{secrets.token_hex(4)}"
-    objects = S3Client(Endpoint(target.url, keys.access_key, keys.secret_key, keys.region, 20), bucket)
+    objects = S3Client(_signed(target.url, keys, timeout=20), bucket)
     try:
         problem = objects.prepare() or objects.sweep()
     finally:
@@ -174,9 +175,15 @@ def _endpoint(target: Target, keys: Keys) -> RunningTarget:
     return RunningTarget(target.url, keys=keys)
 
 
+def _signed(url: str, keys: Keys, timeout: float = 60.0) -> Endpoint:
+    """Return an endpoint whose requests are signed by keys, temporary ones with their token."""
+    given = Credentials(keys.access_key, keys.secret_key, keys.session_token)
+    return Endpoint(url, keys.access_key, keys.secret_key, keys.region, timeout, lambda: given)
+
+
 def _warm(host: str, keys: Keys) -> None:
     """Have a fresh gateway do every operation a few times. Raises S3CallError."""
-    objects = S3Client(Endpoint(host, keys.access_key, keys.secret_key, keys.region), "warm-up")
+    objects = S3Client(_signed(host, keys), "warm-up")
     problem = objects.prepare()
     for number in range(WARM_UPS):
         for done in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.clients.http import Connection, ConnectionFailed
 from sluice_s3.loadtests.clients.s3 import S3Client
+from sluice_s3.loadtests.common.tls import Certificate, create_certificate
 from tests.tools.loadtests.answering import OK, answering, saying
 
 KEYS = ("access", "secret-key")
@@ -32,23 +34,40 @@ def connected(url: str, timeout: float = 5) -> Iterator[Connection]:
 
 
 @contextmanager
-def unread(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+def unread(answer: Callable[[socket.socket], None], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """A server that reads the head of one request, and of its body only what came with it."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
-        wire, _ = listener.accept()
-        with wire:
+        plain, _ = listener.accept()
+        with plain if tls is None else tls.wrap_socket(plain, server_side=True) as wire:
             wire.recv(1000)
             answer(wire)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         listener.close()
         thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return create_certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(params=["plain", "tls"])
+def tls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext | None:
+    """The server's side of TLS, with a certificate that clients trust; None for plain HTTP."""
+    if request.param == "plain":
+        return None
+    certificate: Certificate = request.getfixturevalue("certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.chain))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.chain, certificate.key)
+    return context
 
 
 @pytest.mark.parametrize("cut", range(1, len(b"5\r\nabcde\r\n3;a=b\r\nfgh\r\n0\r\nx-sum: AAAA\r\n\r\n")))
@@ -128,7 +147,7 @@ def test_more_than_was_announced_is_not_the_next_answer() -> None:
         assert [connection.ask("GET", "/b/x").status for _ in range(2)] == [200, 200]
 
 
-def test_a_refusal_is_read_though_nobody_reads_the_body() -> None:
+def test_a_refusal_is_read_though_nobody_reads_the_body(tls: ssl.SSLContext | None) -> None:
     """The endpoint answers, keeps the connection open and takes no more: a sender that only sends would wait."""
     over = threading.Event()
     body = b"<Error><Code>EntityTooLarge</Code><Message>No.</Message></Error>"
@@ -137,7 +156,7 @@ def test_a_refusal_is_read_though_nobody_reads_the_body() -> None:
         wire.sendall(b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         over.wait(20)
 
-    with unread(answer) as url:
+    with unread(answer, tls) as url:
         client = S3Client(Endpoint(url, *KEYS, timeout=20), "bucket")
         done = client.put("x", LARGE)
         over.set()
@@ -146,7 +165,7 @@ def test_a_refusal_is_read_though_nobody_reads_the_body() -> None:
     assert done.total < 10
 
 
-def test_an_interim_answer_ends_no_body() -> None:
+def test_an_interim_answer_ends_no_body(tls: ssl.SSLContext | None) -> None:
     """100 comes without being wanted, then the endpoint is busy for longer than a sender looks for an early answer."""
 
     def answer(wire: socket.socket) -> None:
@@ -161,21 +180,21 @@ def test_an_interim_answer_ends_no_body() -> None:
                 break
         wire.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    with unread(answer) as url:
+    with unread(answer, tls) as url:
         client = S3Client(Endpoint(url, *KEYS, timeout=20), "bucket")
         done = client.put("x", LARGE)
         client.close()
     assert (done.status, done.error, done.bytes) == (200, "", LARGE)
 
 
-def test_success_before_the_body_was_sent_is_none() -> None:
+def test_success_before_the_body_was_sent_is_none(tls: ssl.SSLContext | None) -> None:
     over = threading.Event()
 
     def answer(wire: socket.socket) -> None:
         wire.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         over.wait(20)
 
-    with unread(answer) as url:
+    with unread(answer, tls) as url:
         client = S3Client(Endpoint(url, *KEYS, timeout=20), "bucket")
         done = client.put("x", LARGE)
         over.set()
@@ -183,9 +202,9 @@ def test_success_before_the_body_was_sent_is_none() -> None:
     assert re.search("came before the body was sent", done.error)
 
 
-def test_a_body_that_nobody_takes_is_an_error_after_the_patience() -> None:
+def test_a_body_that_nobody_takes_is_an_error_after_the_patience(tls: ssl.SSLContext | None) -> None:
     over = threading.Event()
-    with unread(lambda _: bool(over.wait(20))) as url:  # type: ignore[arg-type, return-value]
+    with unread(lambda _: bool(over.wait(20)), tls) as url:  # type: ignore[arg-type, return-value]
         client = S3Client(Endpoint(url, *KEYS, timeout=0.5), "bucket")
         done = client.put("x", LARGE)
         over.set()

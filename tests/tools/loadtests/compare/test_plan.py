@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sluice_s3.app.cli.bench import REPEATS
+from sluice_s3.app.cli.bench import REPEATS, _endpoint_keys
 from sluice_s3.app.cli.main import cli
+from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.compare.plan import SCENARIOS, Plan, PlanError, select_scenarios
 from sluice_s3.loadtests.compare.stores import parse_store
-from sluice_s3.loadtests.compare.targets import targets_of
+from sluice_s3.loadtests.compare.targets import start_target, targets_of
 from sluice_s3.loadtests.mounts.profiles import PROFILES
+from tests.tools.loadtests.answering import answering, saying
 
 
 def plan(*stores: str, endpoints: tuple[str, ...] = (), direct: bool = False) -> Plan:
@@ -135,3 +137,20 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, options: list[str], says
     assert done.exit_code == 2
     assert says in done.output
     assert not (tmp_path / "results").exists()
+
+
+def test_an_endpoint_is_asked_with_the_token_of_temporary_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ACCESS_KEY_ID", "access"), ("SECRET_ACCESS_KEY", "secret"), ("SESSION_TOKEN", "temporary")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    keys = _endpoint_keys()
+    assert keys.environment["AWS_SESSION_TOKEN"] == "temporary", "Locust reads it"
+    refused = saying(b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
+    with answering(refused, refused, refused) as (url, seen):
+        (target,) = targets_of(plan(endpoints=(f"s3={url}",)))
+        with (
+            pytest.raises(S3CallError, match="403"),
+            start_target(target, plan(endpoints=(f"s3={url}",)), keys, Path(), Path()),
+        ):
+            pass
+    assert seen
+    assert all(b"\r\nx-amz-security-token: temporary\r\n" in request for request in seen)
