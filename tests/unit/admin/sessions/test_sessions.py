@@ -209,8 +209,8 @@ async def test_a_cookie_cannot_be_made_or_changed(site: Console) -> None:
     version, key, used, signature = value.split(".")
     wrong = [
         f"{version}.{key}.{int(used) + 1}.{signature}",
-        f"{version}.{key}.{used}.{signature[:-2]}AA",
-        f"{version}.{key[:-1]}A.{used}.{signature}",
+        f"{version}.{key}.{used}.{signature[:-3]}{'AAA' if signature[-3:] != 'AAA' else 'BBB'}",
+        f"{version}.{key[:-1]}{'A' if key[-1] != 'A' else 'B'}.{used}.{signature}",
         f"{version}.{ROOT.access}.{used}.{signature}",
         "", "x", value + "x", "1....", "\x7f",
     ]  # fmt: skip
