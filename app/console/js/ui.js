@@ -1,7 +1,7 @@
 // What every component imports: Preact with its hooks, the template tag `html`, and signals.
 import { Component, Fragment, h, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
-import { useEffect, useState } from "../vendor/preact-hooks.js";
+import { useLayoutEffect, useState } from "../vendor/preact-hooks.js";
 import { effect } from "../vendor/signals-core.js";
 
 export { Component, Fragment, h, render };
@@ -14,7 +14,7 @@ export const html = htm.bind(h);
 /** Returns a signal's value, and renders the component again when it changes. */
 export function useSignal(signal) {
   const [value, setValue] = useState(signal.peek());
-  useEffect(() => effect(() => setValue(() => signal.value)), [signal]);
+  useLayoutEffect(() => effect(() => setValue(() => signal.value)), [signal]);
   return value;
 }
 

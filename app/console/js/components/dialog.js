@@ -1,4 +1,4 @@
-import { html, signal, useEffect, useRef, useSignal, useState } from "../ui.js";
+import { html, signal, useLayoutEffect, useRef, useSignal, useState } from "../ui.js";
 import { Button } from "./button.js";
 import { Field } from "./field.js";
 
@@ -6,7 +6,7 @@ import { Field } from "./field.js";
 export function Dialog({ title, onClose, foot, wide, children }) {
   const element = useRef(null);
   const shown = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog.showModal();
     return () => {

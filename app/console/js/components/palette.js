@@ -1,4 +1,4 @@
-import { html, signal, useEffect, useMemo, useRef, useSignal, useState } from "../ui.js";
+import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useSignal, useState } from "../ui.js";
 import { navigate } from "../router.js";
 
 const MAX_SHOWN = 50;
@@ -25,7 +25,7 @@ export function useCommands(name, commands, inputs) {
 /** The palette of commands, opened by Ctrl-K; once in the shell. */
 export function Palette() {
   const shown = useSignal(open);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKeyDown = (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
@@ -43,7 +43,8 @@ function PaletteDialog() {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const element = useRef(null);
-  useEffect(() => {
+  // before the next key arrives: letters typed right after Ctrl-K belong to the palette
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog.showModal();
     return () => dialog.close();
