@@ -44,16 +44,23 @@ class Acceptor:
         self._adopting: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Accept connections. Raises OSError."""
-        loop, config = self._state.loop, self._config
-        for number, listener in enumerate(self._listeners):
-            server = await loop.create_server(
-                lambda number=number: self._make_connection(number),
-                sock=listener.socket.dup(),  # a server closes its own
-                ssl=config.ssl,
-                backlog=config.backlog,
+        """Accept connections on all listeners. Raises OSError, and accepts on none then."""
+        try:
+            for number in range(len(self._listeners)):
+                self._servers.append(await self._open(number))
+        except BaseException:
+            self.close()
+            raise
+
+    async def _open(self, number: int) -> asyncio.Server:
+        own = self._listeners[number].socket.dup()  # a server closes its own
+        try:
+            return await self._state.loop.create_server(
+                lambda: self._make_connection(number), sock=own, ssl=self._config.ssl, backlog=self._config.backlog
             )
-            self._servers.append(server)
+        except BaseException:
+            own.close()
+            raise
 
     def close(self) -> None:
         """Leave further connections to other workers; those that are open stay."""
@@ -66,11 +73,13 @@ class Acceptor:
         """It accepts connections."""
         return bool(self._servers)
 
-    def end(self) -> None:
-        """Close the listening sockets, which the launcher has, too."""
+    async def end(self) -> None:
+        """Close the listening sockets, which the launcher has, too; those handed over are connections on return."""
         self.close()
         for listener in self._listeners:
             listener.socket.close()
+        if self._adopting:
+            await asyncio.wait(self._adopting)
 
     def adopt(self, handed: Handed) -> None:
         """Serve a connection that another worker accepted."""

@@ -13,6 +13,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from sluice_s3.app.server.http.interfaces import OpenConnection
@@ -49,7 +50,12 @@ Loads = Mapping[int, WorkerLoad]
 
 
 def accepts(own: int, loads: Loads, most: int) -> bool:
-    """Return whether no worker before `own` has room for a connection, of `most` at most."""
+    """Return whether `own` has room for a connection, of `most` at most, and no worker before it has.
+
+    Where all others have as many as that, too, it takes more.
+    """
+    if own in loads and loads[own].connections >= most:
+        return all(load.connections >= most for load in loads.values())
     earlier = (load for worker, load in loads.items() if worker < own)
     return not any(load.busy < HAS_ROOM_BELOW and load.connections < most for load in earlier)
 
@@ -131,20 +137,22 @@ class Balancer:
 
     def start(self) -> None:
         """Balance the connections from now on."""
-        self._state.loop.add_reader(self._inbox.fileno(), self._adopt)
         self._tick()
 
     def stop(self) -> None:
-        """Keep the connections that are here; what is in the inbox is for the next process."""
+        """Keep the connections that are here or in the inbox: there may be no next process, and requests on them."""
         if self._timer is not None:
             self._timer.cancel()
             self._state.loop.remove_reader(self._inbox.fileno())
         if self._opening is not None:
             self._opening.cancel()
+        while self._adopt():
+            pass
         self._inbox.close()
 
     def _tick(self) -> None:
         self._timer = self._state.loop.call_later(TICK_SECONDS, self._tick)
+        self._state.loop.add_reader(self._inbox.fileno(), self._adopt)
         now, used = time.monotonic(), time.process_time()
         passed = now - self._ticked_at
         cores = (used - self._cpu_seconds) / passed if passed > 0 else 0.0
@@ -166,7 +174,8 @@ class Balancer:
                 worker, share = relief
                 since = self._state.now - RECENT_SECONDS
                 recent = [one for one in self._state.connections if one.since >= since]
-                self._hand_over(recent, round(len(recent) * share), worker)
+                room = self._most - loads[worker].connections
+                self._hand_over(recent, min(round(len(recent) * share), room), worker)
         elif (gatherer := choose_gatherer(self._worker, loads, self._most, idle)) is not None:
             self._hand_over(list(self._state.connections), MAX_HANDED, gatherer)
 
@@ -174,7 +183,11 @@ class Balancer:
         if not accepting:
             self._acceptor.close()
         elif not self._acceptor.is_open and (self._opening is None or self._opening.done()):
-            self._opening = self._state.loop.create_task(self._acceptor.open())
+            self._opening = self._state.loop.create_task(self._open())
+
+    async def _open(self) -> None:
+        with suppress(OSError):  # no descriptor is left: the next tick tries again
+            await self._acceptor.open()
 
     def _hand_over(self, connections: list[OpenConnection], count: int, worker: int) -> None:
         """Hand over so many of these connections, MAX_HANDED at most, that wait for a request at present."""
@@ -190,6 +203,14 @@ class Balancer:
             connection.transport.abort()  # this closes the descriptor of this process; the connection is in the message
             left -= 1
 
-    def _adopt(self) -> None:
-        for handed in self._inbox.take():
-            self._acceptor.adopt(handed)
+    def _adopt(self) -> bool:
+        """Serve the connections in the inbox; return whether there were any."""
+        found = False
+        try:
+            for handed in self._inbox.take():
+                self._acceptor.adopt(handed)
+                found = True
+        except OSError:  # no descriptor is left: the loop would call this again and again, the next tick is soon enough
+            self._state.loop.remove_reader(self._inbox.fileno())
+            return False
+        return found

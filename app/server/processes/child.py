@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sluice_s3.app.index.object_lock.retention_clock import clock
 from sluice_s3.app.server.processes.context import WorkerSpec
-from sluice_s3.app.server.processes.handover import Inboxes
+from sluice_s3.app.server.processes.handover import NO_INBOXES, Inboxes
 from sluice_s3.app.server.processes.spawn import Process, spawn_forked, spawn_fresh
 from sluice_s3.app.server.processes.worker import DRAIN_SIGNAL, PRE_STOP_SIGNAL, READY, run_worker
 from sluice_s3.app.settings import Settings
@@ -62,10 +62,9 @@ class Inherited(NamedTuple):
     """Descriptors of the memory that processes share, by stores."""
     inboxes: Inboxes
 
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """All of them."""
-        return (self.lock, *self.read_caches.values(), *self.inboxes.descriptors)
+    def get_inboxes(self, role: Role) -> Inboxes:
+        """Return those for a process in a role: one that never reads must not keep an inbox from being closed."""
+        return self.inboxes if role.kind == "worker" else NO_INBOXES
 
 
 @dataclass(eq=False)
@@ -132,6 +131,7 @@ def start_child(
     now. Raises ChildFailed and OSError.
     """
     ready_read, ready_write = os.pipe()
+    inboxes = inherited.get_inboxes(role)
     try:
         spec = WorkerSpec(
             settings=settings,
@@ -146,9 +146,10 @@ def start_child(
             tls=role.tls,
             clock=clock.began,
             read_caches=dict(inherited.read_caches),
-            inboxes=inherited.inboxes,
+            inboxes=inboxes,
         )
-        keep = (ready_write, *role.sockets, *inherited.descriptors)
+        shared = (inherited.lock, *inherited.read_caches.values(), *inboxes.descriptors)
+        keep = (ready_write, *role.sockets, *shared)
         process = spawn_forked(partial(run_worker, spec), keep) if forked else _execute(spec, f"sluice {role}", keep)
     except BaseException:
         os.close(ready_read)

@@ -79,11 +79,15 @@ class Inbox:
         return True
 
     def take(self) -> Iterator[Handed]:
-        """Take the connections that are there, at most MAX_TAKEN."""
+        """Take the connections that are there, at most MAX_TAKEN. Raises OSError without a free descriptor.
+
+        The kernel would close a connection for which there is none (unix(7), MSG_CTRUNC).
+        """
         for _ in range(MAX_TAKEN):
+            os.close(os.dup(self._own.fileno()))
             try:
                 data, descriptors, _, _ = socket.recv_fds(self._own, 2, 1, socket.MSG_CMSG_CLOEXEC)
-            except OSError:  # it is empty, or this process has no descriptor left
+            except BlockingIOError:
                 return
             if not descriptors:
                 return

@@ -159,6 +159,7 @@ class Launcher:
         balanced = settings.workers if settings.gather_connections else 1
         WorkerLoads(settings.run_dir / WORKER_LOADS, balanced, create=True)
         self._inboxes = Inboxes.open(balanced)
+        self._inherited = Inherited(lock.fd, self._read_caches.fds, self._inboxes)
         self._children: set[Child] = set()
         self._forked: dict[str, Child] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -255,8 +256,7 @@ class Launcher:
     def _start_process(self, role: Role, slot: int, *, forked: bool) -> Child:
         self._oldest.reserve(slot)
         try:
-            inherited = Inherited(self._lock.fd, self._read_caches.fds, self._inboxes)
-            child = start_child(self._settings, role, slot, self._slot_count, inherited, forked=forked)
+            child = start_child(self._settings, role, slot, self._slot_count, self._inherited, forked=forked)
         except BaseException:
             self._oldest.release(slot)
             raise

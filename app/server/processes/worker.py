@@ -100,7 +100,7 @@ class Server:
             patient = await stopping
             if balancer is not None:
                 balancer.stop()
-            acceptor.end()
+            await acceptor.end()
             sweeper.drain(patient)
             await self._wait_until_idle(state)
         watch.stop()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.processes import balancer as balancing
 from sluice_s3.app.server.processes.acceptor import Acceptor, Listener
 from sluice_s3.app.server.processes.balancer import Balancer, IdleCores, accepts, choose_gatherer, choose_relief
+from sluice_s3.app.server.processes.child import Inherited, Role
 from sluice_s3.app.server.processes.handover import Inbox, Inboxes
 from sluice_s3.app.server.shared_memory.worker_loads import WorkerLoad, WorkerLoads
 from sluice_s3.app.settings import Settings
@@ -43,6 +46,13 @@ def test_a_worker_accepts_nothing_while_one_before_it_has_room() -> None:
     assert accepts(1, loads((0.1, MOST), (0, 0)), MOST), "the first one has as many as it may have"
     assert accepts(1, {1: WorkerLoad(0.0, 0.0, 0)}, MOST), "the first one gives no sign of life"
     assert not accepts(2, loads((0.9, 1), (0.1, 1), (0, 0)), MOST)
+
+
+def test_a_full_worker_accepts_only_where_all_are_full() -> None:
+    assert not accepts(0, loads((0.1, MOST), (0.9, 10)), MOST), "it would refuse what the other one carries"
+    assert accepts(1, loads((0.1, MOST), (0.9, 10)), MOST)
+    assert all(accepts(own, loads((0.1, MOST), (0.9, MOST + 1)), MOST) for own in range(2))
+    assert accepts(0, loads((0.1, MOST)), MOST)
 
 
 def test_a_busy_worker_hands_half_of_the_difference_to_the_idlest() -> None:
@@ -113,6 +123,37 @@ def test_a_full_inbox_takes_nothing() -> None:
     assert Inboxes.open(1) == Inboxes()
 
 
+def test_a_connection_waits_for_a_free_descriptor() -> None:
+    """The kernel would close what a process has no descriptor for."""
+    inboxes = Inboxes.open(2)
+    sender, receiver = inbox_of(inboxes, 0), inbox_of(inboxes, 1)
+    inboxes.close()
+    with closing(sender), closing(receiver), socket.socket() as passed:
+        assert sender.send(1, passed.fileno(), listener=0, is_new=False)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        fillers: list[int] = []
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 16, hard))
+            with suppress(OSError):
+                while True:
+                    fillers.append(os.dup(passed.fileno()))
+            with pytest.raises(OSError, match="Too many open files"):
+                next(receiver.take())
+        finally:
+            for filler in fillers:
+                os.close(filler)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        (taken,) = receiver.take()
+        assert os.fstat(taken.socket.fileno()) == os.fstat(passed.fileno())
+        taken.socket.close()
+
+
+def test_only_workers_inherit_inboxes() -> None:
+    inherited = Inherited(0, {}, Inboxes((3,), (4,)))
+    assert inherited.get_inboxes(Role("worker", 0, "", (), tls=False)) == Inboxes((3,), (4,))
+    assert inherited.get_inboxes(Role("admin", 2, "", (), tls=False)) == Inboxes()
+
+
 class Pair:
     """Two workers in one process."""
 
@@ -144,11 +185,14 @@ class Pair:
     def hand_over(self, own: int, count: int) -> None:
         self.balancers[own]._hand_over(list(self.states[own].connections), count, 1 - own)
 
-    def close(self) -> None:
-        for one in self.balancers:
-            one.stop()
-        for acceptor, state in zip(self.acceptors, self.states, strict=True):
-            acceptor.end()
+    async def stop(self, worker: int) -> None:
+        self.balancers.pop(worker).stop()
+        await self.acceptors.pop(worker).end()
+
+    async def close(self) -> None:
+        while self.balancers:
+            await self.stop(0)
+        for state in self.states:
             for connection in list(state.connections):
                 connection.abort()
             state.close()
@@ -164,7 +208,7 @@ async def pair_of_workers(directory: Path, **options: Any) -> AsyncIterator[Pair
         await eventually_async(lambda: pair.acceptors[0].is_open and not pair.acceptors[1].is_open)
         yield pair
     finally:
-        pair.close()
+        await pair.close()
         await asyncio.sleep(0)
 
 
@@ -244,6 +288,48 @@ async def test_no_answer_is_lost_or_wrong_while_connections_move(tmp_path: Path)
         done.set()
         assert min(await asking) > 20
         assert moves == 200
+
+
+async def test_a_stop_loses_no_connection_that_is_in_the_inbox(tmp_path: Path) -> None:
+    async with pair_of_workers(tmp_path) as pair:
+        client = await pair.connect()
+        assert (await client.ask(ECHO % (1, b"a"))).body == b"a"
+        pair.hand_over(0, 1)
+        client.writer.write(ECHO % (1, b"b"))
+        await pair.stop(1)
+        assert len(pair.states[1].connections) == 1, "else the worker ends now"
+        assert (await client.answer()).body == b"b"
+        client.close()
+
+
+async def test_a_relieving_worker_gets_no_more_than_it_may_have(tmp_path: Path) -> None:
+    async with pair_of_workers(tmp_path) as pair:
+        clients = [await pair.connect() for _ in range(8)]
+        for client in clients:
+            await client.ask(ECHO % (1, b"a"))
+        pair.balancers[0]._busy_ticks = balancing.BUSY_TICKS
+        pair.balancers[0]._most = 3
+        pair.balancers[0]._balance(loads((0.95, 8), (0.0, 1)), 1.0)
+        await eventually_async(lambda: pair.connections() == [6, 2])
+        for client in clients:
+            client.close()
+
+
+async def test_all_listeners_open_or_none_and_no_descriptor_stays(tmp_path: Path) -> None:
+    async with pair_of_workers(tmp_path) as pair:
+        config: Any = SimpleNamespace(ssl=None, backlog=1)
+        state, listening = pair.states[1], Listener(pair.listening, None)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+            acceptor = Acceptor(state, [listening, Listener(datagrams, None)], None, config, starts_eagerly=True)
+            with pytest.raises((OSError, ValueError)):
+                await acceptor.open()
+            assert not acceptor.is_open
+        before = len(os.listdir("/proc/self/fd"))
+        acceptor = Acceptor(state, [listening], None, config, starts_eagerly=True)
+        for _ in range(5):
+            await acceptor.open()
+            acceptor.close()
+        await eventually_async(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
 
 @pytest.mark.slow
