@@ -9,6 +9,7 @@ PROCESSES ?= 4
 S3TESTS ?=
 PLACES ?=
 NFS ?=
+OLDER ?=
 COMPARE ?=
 # for all Python versions and architectures
 LOCK = uv pip compile pyproject.toml --quiet --upgrade --universal --generate-hashes --no-annotate --custom-compile-command 'make lock'
@@ -19,7 +20,7 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format docs soak lab s3tests places nfs compare lock install-check wheel-check clean
+.PHONY: help run check test coverage lint format docs soak lab upgrades s3tests places nfs compare lock install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -65,6 +66,10 @@ soak: $(VENV)/.dev ## The tests at full size, on all usual places and both engin
 
 lab: $(VENV)/.dev build/checkout/sluice_s3 ## Every fault on every set-up under load, checked (minutes; root); SIZE=soak: hours; SEED=… SETUP=… FAULT=… replay
 	$(BIN)/python -m tests.reliability.lab $(if $(SIZE),--size $(SIZE)) $(if $(SEED),--seed $(SEED)) $(addprefix --setup ,$(SETUP)) $(addprefix --fault ,$(FAULT)) $(LAB)
+
+upgrades: $(VENV)/.dev build/checkout/sluice_s3 ## Upgrades from earlier versions, beside this one on Postgres and of their data; OLDER="DIR …" are checkouts of them
+	@test -n "$(OLDER)" || { echo 'usage: make upgrades OLDER="DIR …" (checkouts of earlier versions)'; exit 2; }
+	SLUICE_TEST_OLDER="$(abspath $(OLDER))" $(BIN)/python -m pytest -v $(or $(TESTS),tests/reliability/upgrades)
 
 s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }
