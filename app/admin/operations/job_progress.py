@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, Field
 
-from sluice_s3.app.admin.store_health.parts import READ_KINDS
+from sluice_s3.app.admin.store_health.parts import READ_KINDS, count_scrubbed
 from sluice_s3.app.index import Index
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.scrub_progress import read_progress
@@ -40,11 +40,7 @@ async def read_scrub_pass(index: Index, store: str) -> list[ProgressOut]:
     progress = await read_progress(index, store)
     if progress.position is None:
         return []
-    done, total = 0, None
-    if progress.kind == "version":
-        # rows are read in the order of their numbers, and journals know the greatest one
-        total = await index.watermark(store) or None
-        done = min(max(progress.position[0], 0), total or 0)
+    done, total = await count_scrubbed(index, store, progress)
     return [ProgressOut(what=f"Reading {READ_KINDS[progress.kind]}", done=done, total=total)]
 
 

@@ -28,8 +28,6 @@ FINDINGS = ("missing", "short", "miscounted", "overcounted", "newest", "orphans"
 NOT_RUN = "fsck could not run; the gateway's log has the reason."
 TOO_LONG = "The report is too long to be shown here. Run `sluice fsck` on the host."
 NICE = 10
-LOOKED = b'{"looked": '
-"""How a line of progress begins."""
 
 
 class StoreCheck:
@@ -91,29 +89,25 @@ class StoreCheck:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
         try:
-            last = await self._read_lines(process.stdout)
-            if last is None:
+            report = await self._read_lines(process.stdout)
+            if report is None:
                 return {"error": TOO_LONG}
             await process.wait()
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        try:
-            report = orjson.loads(last)
-        except orjson.JSONDecodeError:
-            return {"error": NOT_RUN}
         return {"error": "", "report": _shorten(report)} if "rows" in report else {"error": NOT_RUN}
 
-    async def _read_lines(self, stream: asyncio.StreamReader) -> bytes | None:
+    async def _read_lines(self, stream: asyncio.StreamReader) -> dict[str, Any] | None:
         """Return the last line, which is the report; None for one that is too long. Lines before say how far it is."""
-        last, rest = b"", b""
+        last: dict[str, Any] = {}
+        rest = b""
         while len(rest) <= MAX_OUTPUT and (piece := await stream.read(65_536)):
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
-                last = line
-                if line.startswith(LOOKED):
-                    self.looked = orjson.loads(line)["looked"]
+                last = _parse(line)
+                self.looked = last.get("looked", self.looked)
         return last if len(rest) <= MAX_OUTPUT else None
 
     def _environment(self) -> dict[str, str]:
@@ -126,6 +120,15 @@ class StoreCheck:
         if "index" in settings.options and settings.index is not None:
             found["SLUICE_INDEX"] = settings.index.get_secret_value()
         return found
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    """Return an object of JSON, an empty one for anything else."""
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _shorten(report: dict[str, Any]) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from sluice_s3.app.admin.metrics import JournalLags
 from sluice_s3.app.admin.store_health.models import FindingOut, JournalsOut, PacksOut, ScrubOut, SpaceOut
 from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index import Index
 from sluice_s3.app.index.packs.rows import Pack
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.journals.failure_note import read_failure
 from sluice_s3.app.store.named_driver import store_of_locator
-from sluice_s3.app.store.scrub_progress import read_progress
+from sluice_s3.app.store.scrub_progress import ScrubProgress, read_progress
 from sluice_s3.app.store.store import Store
 
 MAX_FINDINGS = 100
@@ -72,22 +73,27 @@ async def read_journals(store: Store, lags: JournalLags) -> JournalsOut:
     )
 
 
+async def count_scrubbed(index: Index, store: str, progress: ScrubProgress) -> tuple[int, int | None]:
+    """Return how many rows a scrubber has read, and of how many; None where that is not known."""
+    if progress.position is None or progress.kind != "version":
+        return 0, None
+    # rows are read in the order of their numbers, and journals know the greatest one
+    total = await index.watermark(store)
+    return (min(max(progress.position[0], 0), total), total) if total > 0 else (0, None)
+
+
 async def read_scrub(store: Store, settings: Settings) -> ScrubOut:
     """Return how far the scrubber of a store is, and what is damaged."""
     progress = await read_progress(store.index, store.name)
     damaged = [one for one in await store.index.quarantine() if store_of_locator(one[0]) == store.name]
     damaged.sort(key=lambda one: one[2], reverse=True)
-    share = None
-    if progress.position is not None and progress.kind == "version":
-        # rows are read in the order of their numbers, and journals know the greatest one
-        newest = await store.index.watermark(store.name)
-        share = min(max(progress.position[0], 0) / newest, 1.0) if newest > 0 else None
+    done, total = await count_scrubbed(store.index, store.name, progress)
     return ScrubOut(
         rate=settings.scrub_rate,
         began=progress.began or None,
         running=progress.position is not None,
         kind=READ_KINDS.get(progress.kind, ""),
-        share=share,
+        share=done / total if total else None,
         damaged=len(damaged),
         findings=[FindingOut(locator=locator, reason=why, found=at) for locator, why, at in damaged[:MAX_FINDINGS]],
     )

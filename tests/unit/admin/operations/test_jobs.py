@@ -146,9 +146,9 @@ async def test_a_check_tells_how_far_it_is_by_what_the_last_one_counted(site: Co
     assert (await one(site, "fsck"))["findings"] == 3
 
 
-@pytest.mark.parametrize(("sent", "last"), [(b'{"rows": 9}\n', b'{"rows": 9}'), (b"x" * 101, None)])
+@pytest.mark.parametrize(("sent", "last"), [(b'{"rows": 9}\n', {"rows": 9}), (b"no report\n", {}), (b"x" * 101, None)])
 async def test_lines_of_progress_come_before_the_report(
-    site: Console, monkeypatch: pytest.MonkeyPatch, sent: bytes, last: bytes | None
+    site: Console, monkeypatch: pytest.MonkeyPatch, sent: bytes, last: dict[str, int] | None
 ) -> None:
     monkeypatch.setattr(store_check, "MAX_OUTPUT", 100)
     stream = asyncio.StreamReader()
