@@ -29,7 +29,7 @@ from sluice_s3.app.server.http.flow_control import FlowControl
 from sluice_s3.app.server.http.ignored_upgrade import body_parser
 from sluice_s3.app.server.http.interfaces import Application, Responder, RunningRequest
 from sluice_s3.app.server.http.limits import check_limits, is_mostly_framing
-from sluice_s3.app.server.http.request_head import MAX_TARGET, METHODS, Framing, split_target, validate_head
+from sluice_s3.app.server.http.request_head import MAX_TARGET, Framing, set_head
 from sluice_s3.app.server.http.scope import TRUSTED_PROXY, scope_template
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
@@ -123,19 +123,14 @@ class Connection(FlowControl):
 
         In any other state the client's end closes it.
         """
-        active = self.active
-        half_open = (
-            active is not None
-            and active.complete
-            and not self.in_head
-            and not self.pipeline
-            and not active.response_complete
-            and self.template["scheme"] == "http"
-        )
-        if half_open and active is not None:
-            active.keep_alive = False
-            self.input_closed = True
-        return half_open
+        active, plain = self.active, self.template["scheme"] == "http"
+        if not plain or active is None or not active.complete or active.response_complete:
+            return False
+        if self.in_head or self.pipeline:
+            return False
+        active.keep_alive = False
+        self.input_closed = True
+        return True
 
     def data_received(self, data: bytes) -> None:
         """Take bytes from the socket."""
@@ -179,11 +174,9 @@ class Connection(FlowControl):
                 self.error = InternalError()
             self._malformed(self.error or BadRequest())
         else:
-            if self.in_head and len(self.fields) > 2 * self.state.max_headers:
-                self._malformed(RequestHeaderSectionTooLarge())
-            elif self.in_head and was_in_head:
-                self.head_bytes += len(data)
-                if self.head_bytes > limit:
+            if self.in_head:
+                self.head_bytes += len(data) if was_in_head else 0
+                if self.head_bytes > limit or len(self.fields) > 2 * self.state.max_headers:
                     self._malformed(RequestHeaderSectionTooLarge())
             elif self.direct:
                 self._leave_parser()
@@ -221,18 +214,12 @@ class Connection(FlowControl):
         state, parser = self.state, self.parser
         method, version = parser.get_method(), parser.get_http_version()
         request = S3Request()
-        fields = self.fields
-        request.set_headers(fields[::2], list(map(bytes.rstrip, fields[1::2])))
         upgrade = parser.should_upgrade()
         try:
-            path, query = split_target(self.target)
-            framing = validate_head(method, version, request)
+            framing = set_head(request, method, version, self.target, self.fields)
             check_limits(self, framing, state)
         except S3Error as error:
             self._stop(error)
-        request.method = METHODS[method]
-        request.raw_path = path
-        request.raw_query = query
         request.scheme = self.template["scheme"]
         request.client = self.client
         if self.proxies is not None and (forwarded := request.headers.get("x-forwarded-for")):

@@ -16,7 +16,7 @@ from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.s3.wire.response_writer import ZERO_COPY, send_stream
 from sluice_s3.app.server.http.interfaces import Message, RequestConnection
 from sluice_s3.app.server.http.request_head import Framing
-from sluice_s3.app.server.http.response_head import NO_FIELDS, render_head, write_joined, write_response
+from sluice_s3.app.server.http.response_head import NO_FIELDS, render_head, split_framing, write_joined, write_response
 from sluice_s3.app.server.http.scope import LIVE, build_scope
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.zerocopy import ClientGone, send_file
@@ -36,7 +36,6 @@ JOINED_FRAGMENT_BYTES = 1024
 DRAINED = 64 * 1024
 """Bytes of an unread body that are dropped after an early answer. A longer body closes the connection."""
 CONNECTION_CLOSE = (b"connection", b"close")
-FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
 
 
 class RequestCycle:
@@ -300,10 +299,9 @@ class RequestCycle:
         self.buffered -= size
         memory = self.state.memory
         memory.buffered -= size
-        connection = self.connection
         ahead = self.buffered < LOW_WATER_BYTES and memory.buffered <= memory.tight_at
-        if connection.read_paused and (ahead or not chunks):
-            connection.resume_reading()
+        if self.connection.read_paused and (ahead or not chunks):
+            self.connection.resume_reading()
         self.ended = self.complete and not chunks
         return {"type": "http.request", "body": body, "more_body": not self.ended}
 
@@ -339,17 +337,8 @@ class RequestCycle:
         if self.started:
             raise RuntimeError("the answer has started already")
         self._close_unless_read()
-        fields = []
-        for field in headers:
-            name = field[0]
-            if name in FRAMING:
-                if name == b"content-length":
-                    length = int(field[1])
-                else:
-                    if name == b"connection" and b"close" in field[1].lower():
-                        self.keep_alive = False
-                    continue
-            fields.append(field)
+        fields, length, closes = split_framing(headers, length)
+        self.keep_alive = self.keep_alive and not closes
         self.bodiless = status in (204, 304) or self.request.method == "HEAD"
         if length is not None:
             self.left = 0 if self.bodiless else length
@@ -375,11 +364,10 @@ class RequestCycle:
             self._count(len(body))
         transport = self.connection.transport
         head, self.head = self.head, None
-        if head is None:
-            if body:
-                transport.write(body)
-        else:
+        if head is not None:
             write_joined(transport, head, body)
+        elif body:
+            transport.write(body)
         if not more:
             self._complete()
 
@@ -391,8 +379,7 @@ class RequestCycle:
             self._count(count)
             if count:
                 head, self.head = self.head, None
-                file_range = message["file"], message["offset"], count
-                await send_file(self, head or b"", *file_range, message.get("slice"))
+                await send_file(self, head or b"", message["file"], message["offset"], count, message.get("slice"))
         if not message.get("more_body", False):
             self._body(b"", False)
 

@@ -34,6 +34,18 @@ class Framing(NamedTuple):
 NO_BODY = Framing(0, False)
 
 
+def set_head(request: S3Request, method: bytes, version: str, target: bytes, fields: list[bytes]) -> Framing:
+    """Set the head of a new request from its parsed line and fields; return how its body is framed.
+
+    `fields` are names and values, by turns. Raises the S3 error of the first fault found.
+    """
+    request.set_headers(fields[::2], list(map(bytes.rstrip, fields[1::2])))
+    request.raw_path, request.raw_query = split_target(target)
+    framing = validate_head(method, version, request)
+    request.method = METHODS[method]
+    return framing
+
+
 def split_target(target: bytes) -> tuple[bytes, bytes]:
     """Return path and query exactly as sent. Raises InvalidURI unless the target is in origin form.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -36,6 +37,24 @@ def write_joined(transport: asyncio.Transport, head: bytes, body: bytes) -> None
         transport.write(head + body)
     else:
         transport.writelines((head, body))
+
+
+def split_framing(headers: Iterable[tuple[bytes, bytes]], length: int | None) -> tuple[Headers, int | None, bool]:
+    """Return the fields to send, the length of the body, and whether the connection closes after it.
+
+    `length` is that of a body without `content-length`; None if unknown. The server decides the other fields of
+    framing. Raises ValueError for a `content-length` that is no number.
+    """
+    fields, closes = [], False
+    for field in headers:
+        name, value = field
+        if name == b"connection":
+            closes = closes or b"close" in value.lower()
+        elif name != b"transfer-encoding":
+            fields.append(field)
+            if name == b"content-length":
+                length = int(value)
+    return fields, length, closes
 
 
 def render_head(status: int, default_head: bytes, rendered: bytes, fields: Headers) -> bytes:

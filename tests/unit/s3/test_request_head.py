@@ -21,7 +21,8 @@ HEAD = frozenset(
 
 ALLOWED = {
     "s3/wire/request.py": "derives the fields of the head from the names and values on the wire",
-    "server/http/connection.py": "parses the request line and the fields of a connection",
+    "server/http/connection.py": "sets the scheme and the client of a connection",
+    "server/http/request_head.py": "parses the request line and the fields",
     "s3/objects/system_put.py": "makes the PUT of an object that the gateway itself writes, such as a log",
     "s3/objects/post_object.py": "makes a PUT of a form: its fields are the headers, before any handler reads them",
     "s3/auth/signatures/hoist.py": "parses a presigned URL: S3 takes the headers in its query for headers",
