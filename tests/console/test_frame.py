@@ -79,6 +79,20 @@ def test_palette_by_keyboard(root_tab: Tab) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+def test_palette_opens_before_the_next_key(root_tab: Tab) -> None:
+    """Letters typed right after Ctrl-K are the palette's: it is open in the next task, before any paint."""
+    page = root_tab.page
+    page.goto("/console/nowhere")
+    expect(page.get_by_text("No such page")).to_be_visible()
+    opened = page.evaluate("""() => new Promise((resolve) => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => resolve(document.querySelector("dialog.palette")?.matches(":modal") ?? false);
+        window.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }));
+        channel.port2.postMessage(null);
+    })""")
+    assert opened
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_frame_is_accessible(open_tab: Callable[..., Tab], scheme: str) -> None:
     """Both colour schemes, and the rooms' drawer of a phone."""
