@@ -7,6 +7,7 @@ PORT ?= 9000
 TESTS ?=
 PROCESSES ?= 4
 S3TESTS ?=
+SUITES ?=
 PLACES ?=
 NFS ?=
 OLDER ?=
@@ -20,7 +21,7 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format docs soak lab upgrades s3tests places nfs compare lock install-check wheel-check clean
+.PHONY: help run check test coverage lint format docs soak lab upgrades s3tests strangers places nfs compare lock install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -75,6 +76,10 @@ s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout 
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }
 	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS)
 	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS) --identities
+
+strangers: $(VENV)/.dev build/checkout/sluice_s3 ## Suites of other projects; SUITES=DIR has checkouts of theirs; STRANGERS="objstore distribution" for some
+	@test -n "$(SUITES)" || { echo "usage: make strangers SUITES=DIR (a directory with checkouts, see docs/contributing.md)"; exit 2; }
+	$(BIN)/python -m tests.strangers.run $(SUITES) $(STRANGERS)
 
 places: $(VENV)/.dev ## Functional, crash and (with S3TESTS) conformance tests on every kind of mount, into docs; PLACES="zdbfs memory" for some
 	$(BIN)/python -m scripts.places $(if $(S3TESTS),--s3tests $(S3TESTS)) $(PLACES)

@@ -25,10 +25,10 @@ from collections.abc import Iterable
 from configparser import RawConfigParser
 from contextlib import ExitStack
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tests.support.environment import ROOT
 from tests.support.gateway import Gateway
+from tests.support.listed import failures, junit_outcomes, read_list, report
 from tests.support.places import Place, placed
 
 NOTHING_CHOSEN = 5
@@ -70,16 +70,6 @@ OPTIONS = {
     "email": "--email",
 }
 """The option of `sluice user add` for each setting of a user's section."""
-
-
-def read_list(name: str) -> dict[str, str]:
-    """Test names and what stands after each of them."""
-    found = {}
-    for line in (HERE / name).read_text().splitlines():
-        test, _, rest = line.strip().partition(" ")
-        if test:
-            found[test] = rest.strip()
-    return found
 
 
 def suite_python(suite: Path) -> Path:
@@ -216,42 +206,7 @@ def run_suite(
                 return {}
             if ended.returncode not in (0, 1):
                 raise SystemExit(2)
-            return outcomes(place / "report.xml")
-
-
-def outcomes(report: Path) -> dict[str, str]:
-    """What pytest wrote: a test passed when neither it nor its clean-up went wrong."""
-    found: dict[str, str] = {}
-    for case in ElementTree.parse(report).iter("testcase"):
-        bad = [child for child in case if child.tag in ("failure", "error", "skipped")]
-        text = "passed"
-        if bad:
-            text = f"{bad[0].tag}: {(bad[0].get('message') or '').partition(chr(10))[0]}"
-        name = case.get("name", "")
-        if found.get(name, "passed") == "passed":
-            found[name] = text
-    return found
-
-
-def failures(found: dict[str, str], must_pass: dict[str, str]) -> dict[str, str]:
-    """The tests that must pass and did not, with what was wrong."""
-    return {name: found.get(name, "did not run") for name in must_pass if found.get(name) != "passed"}
-
-
-def report(found: dict[str, str], must_pass: dict[str, str], left_out: dict[str, str], *, whole: bool) -> int:
-    """Print how the outcomes differ from the lists; returns the exit code."""
-    failed = failures(found, must_pass)
-    unlisted = sorted(found.keys() - must_pass.keys() - left_out.keys())
-    newly = sorted(name for name in left_out if found.get(name) == "passed")
-    print(f"must pass: {len(must_pass) - len(failed)} of {len(must_pass)}; left out: {len(left_out)}")
-    for title, names in (("left out, but passed", newly), ("in neither list", unlisted)):
-        if names:
-            print(f"{title} ({len(names)}):", *(f"  {name}: {found[name]}" for name in names), sep="\n")
-    if whole and (gone := sorted((must_pass.keys() | left_out.keys()) - found.keys())):
-        print(f"not in this suite ({len(gone)}):", *(f"  {name}" for name in gone), sep="\n")
-    if failed:
-        print(f"FAILED ({len(failed)}):", *(f"  {name}: {why}" for name, why in sorted(failed.items())), sep="\n")
-    return 1 if failed else 0
+            return junit_outcomes(place / "report.xml")
 
 
 def _days(rest: str) -> str | None:
@@ -277,7 +232,7 @@ def main() -> int:
     if not (suite / FILES[0]).is_file():
         parser.error(f"{suite} is not a checkout of ceph/s3-tests")
     lists = "identities_" if chosen.identities else "logging_" if chosen.logging else ""
-    must_pass, left_out = read_list(f"{lists}passes.txt"), read_list(f"{lists}left_out.txt")
+    must_pass, left_out = read_list(HERE / f"{lists}passes.txt"), read_list(HERE / f"{lists}left_out.txt")
     listed = len(must_pass)
     must_pass = dict(list(must_pass.items())[:: chosen.every])
     usual = {name: rest for name, rest in must_pass.items() if _days(rest) is None}

@@ -1,0 +1,39 @@
+"""What the suites of others print, and how a run differs from its lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.listed import go_outcomes, mint_outcomes, report, rust_outcomes
+
+
+@pytest.fixture
+def printed(tmp_path: Path) -> Path:
+    return tmp_path / "printed"
+
+
+def test_go_counts_the_innermost_tests(printed: Path) -> None:
+    printed.write_text("--- FAIL: A (1s)\n    --- PASS: A/b (0s)\n    --- FAIL: A/c (0s)\n--- SKIP: D (0s)\n")
+    assert go_outcomes(printed) == {"A/b": "passed", "A/c": "fail", "D": "skip"}
+
+
+def test_rust(printed: Path) -> None:
+    printed.write_text("test aws::a ... ok\ntest aws::b - should panic ... FAILED\ntest result: FAILED. 1 passed\n")
+    assert rust_outcomes(printed) == {"aws::a": "passed", "aws::b": "FAILED"}
+
+
+def test_mint_takes_the_worst_of_a_test_that_reports_twice(printed: Path) -> None:
+    printed.write_text(
+        'log\n{"name": "m: a", "status": "FAIL", "error": "no\\nmore"}\n{"name": "m: a", "status": "PASS"}\n'
+    )
+    assert mint_outcomes(printed) == {"a": "FAIL: no"}
+
+
+def test_only_a_test_that_must_pass_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report({"a": "passed", "b": "fail"}, {"a": ""}, {"b": "why"}, whole=True) == 0
+    assert report({"b": "passed"}, {"a": ""}, {"b": "why"}, whole=True) == 1
+    said = capsys.readouterr().out
+    assert "a: did not run" in said
+    assert "left out, but passed (1)" in said
