@@ -43,7 +43,7 @@ _EPOCH = re.compile(r"[0-9]{1,15}")
 class V2Signature(RequestSignature):
     """A request signed with version 2."""
 
-    __slots__ = ("_alternative", "_signature", "_string_to_sign")
+    __slots__ = ("_signature", "_strings_to_sign")
 
     def __init__(self, request: S3Request, access_key: str, signature: str, date: str, via: str) -> None:
         if _ACCESS_KEY.fullmatch(access_key) is None:
@@ -60,18 +60,12 @@ class V2Signature(RequestSignature):
         path = request.raw_path.decode("latin-1")
         if request.virtual_host:
             path = f"/{request.bucket}{path}"
-        self._string_to_sign = _string_to_sign(request, date, path)
-        self._alternative: str | None = None
-        if not request.virtual_host and path.rfind("/") == 0 and len(path) > 1:
-            # boto3 sends /bucket and signs /bucket/
-            self._alternative = _string_to_sign(request, date, path + "/")
+        self._strings_to_sign = _strings_to_sign(request, date, path)
 
     def verify(self, secret: str) -> None:
         """Check the signature. Raises SignatureDoesNotMatch."""
         signature = self._signature.encode("utf-8", "replace")
-        for text in (self._string_to_sign, self._alternative):
-            if text is None:
-                break
+        for text in self._strings_to_sign:
             digest = hmac.digest(secret.encode("utf-8"), text.encode("latin-1", "replace"), "sha1")
             if hmac.compare_digest(b64encode(digest), signature):
                 return
@@ -163,7 +157,8 @@ def _check_parameters(request: S3Request) -> None:
         raise errors.AccessDenied(f"Signature version 2 does not cover the query parameter {name}.")
 
 
-def _string_to_sign(request: S3Request, date: str, path: str) -> str:
+def _strings_to_sign(request: S3Request, date: str, path: str) -> list[str]:
+    """Return the texts that clients sign for this request, the guide's own first; all of them name the same request."""
     headers = request.headers
     lines = [request.method, headers.get("content-md5", ""), headers.get("content-type", ""), date]
     for name in sorted(name for name in headers if name[:6] == "x-amz-"):
@@ -172,8 +167,19 @@ def _string_to_sign(request: S3Request, date: str, path: str) -> str:
             names = name.encode("latin-1")
             value = ",".join(v.decode("latin-1").strip() for n, v in request.header_list if n.lower() == names)
         lines.append(f"{name}:{value.strip()}")
+    paths = [path]
+    if not request.virtual_host and path.rfind("/") == 0 and len(path) > 1:
+        # boto3 sends /bucket and signs /bucket/
+        paths.append(path + "/")
     parameters = sorted((pair for pair in _parameters(request) if pair[0] in SUB_RESOURCES), key=lambda pair: pair[0])
-    if parameters:
-        path += "?" + "&".join(name if value is None else f"{name}={value}" for name, value in parameters)
-    lines.append(path)
-    return "\n".join(lines)
+    queries = [parameters]
+    if any(value == "" for _, value in parameters):
+        # minio-go sends ?uploads= and signs ?uploads
+        queries.append([(name, value or None) for name, value in parameters])
+    return ["\n".join([*lines, each + _format_query(query)]) for each in paths for query in queries]
+
+
+def _format_query(parameters: list[tuple[str, str | None]]) -> str:
+    if not parameters:
+        return ""
+    return "?" + "&".join(name if value is None else f"{name}={value}" for name, value in parameters)

@@ -121,6 +121,15 @@ def test_queries_as_botocore_signs_them(query: str) -> None:
     verify(presigned(target="/bucket?" + query))
 
 
+@pytest.mark.parametrize("sent", ["uploads=", "policy=&prefix=a", "partNumber=2&uploadId=x&tagging="])
+def test_an_empty_parameter_may_be_signed_by_its_name_alone(sent: str) -> None:
+    """minio-go sends ?uploads= and signs ?uploads. A value that is not empty is signed with it."""
+    signed = header_signed(target="/bucket?" + sent.replace("=&", "&").removesuffix("="))
+    verify(make("GET", "/bucket?" + sent, signed.headers))
+    with pytest.raises(errors.SignatureDoesNotMatch):
+        verify(make("GET", "/bucket?" + sent.replace("=", "=1", 1), signed.headers))
+
+
 def test_headers_as_botocore_signs_them() -> None:
     headers = {"Content-Type": "text/plain", "Content-MD5": "abc", "x-amz-meta-b": "2", "x-amz-meta-a": " 1 "}
     verify(header_signed("PUT", headers=headers))
