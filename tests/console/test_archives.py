@@ -47,7 +47,10 @@ def browser(gateway: Gateway, s3: Any) -> Iterator[httpx.Client]:
 def test_a_folder_is_measured_and_downloaded_once(browser: httpx.Client) -> None:
     cost = browser.post(ARCHIVES, json={"bucket": "pictures", "prefixes": ["a/"], "root": "a/"}).json()
     assert (cost["objects"], cost["bytes"], cost["unreadable"], cost["name"]) == (3, 300_006, 0, "a.zip")
+    assert browser.get(f"{cost['path']}/progress").json()["state"] == "waiting"
     answer = browser.get(cost["path"])
+    progress = browser.get(f"{cost['path']}/progress").json()
+    assert progress == {"state": "done", "objects": 3, "bytes": 300_006, "failed": 0}
     assert answer.headers["content-type"] == "application/zip"
     assert answer.headers["content-disposition"] == "attachment; filename=\"a.zip\"; filename*=UTF-8''a.zip"
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -81,9 +84,11 @@ def test_it_has_what_the_person_may_read(gateway: Gateway, browser: httpx.Client
         cost = reader.post(ARCHIVES, json={"bucket": "pictures", "keys": ["other", "a/1.txt"], "prefixes": ["a/b/"]})
         assert (cost.json()["objects"], cost.json()["unreadable"]) == (2, 1)
         assert browser.get(cost.json()["path"]).status_code == 404, "a ticket belongs to its session"
+        assert browser.get(f"{cost.json()['path']}/progress").status_code == 404, "and so does its progress"
         with zipfile.ZipFile(io.BytesIO(reader.get(cost.json()["path"]).content)) as archive:
             assert archive.namelist() == ["a/1.txt", "ERRORS.txt"]
             errors = archive.read("ERRORS.txt").decode()
+        assert reader.get(f"{cost.json()['path']}/progress").json()["failed"] == 2
         assert "\nother: AccessDenied" in errors
         assert "\na/b/2.jpg: AccessDenied" in errors
 
@@ -117,13 +122,17 @@ def test_a_client_that_leaves_frees_its_place(browser: httpx.Client, s3: Any) ->
     s3.put_object(Bucket="pictures", Key="large.bin", Body=bytes(32 << 20), ContentType="application/zip")
     ask = {"bucket": "pictures", "keys": ["large.bin"]}
     for _ in range(4):  # twice as many as may run at once
-        with browser.stream("GET", browser.post(ARCHIVES, json=ask).json()["path"]) as answer:
+        path = browser.post(ARCHIVES, json=ask).json()["path"]
+        with browser.stream("GET", path) as answer:
             assert answer.status_code == 200
-            next(answer.iter_raw())
+            pieces = answer.iter_raw()
+            next(pieces)
+            assert browser.get(f"{path}/progress").json()["state"] == "running"
         deadline = time.monotonic() + 10
         while browser.post(ARCHIVES, json=ask).status_code == 429:
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        assert browser.get(f"{path}/progress").json()["state"] == "broken"
 
 
 def test_parquet_shows_its_head(browser: httpx.Client, s3: Any, tmp_path: Path) -> None:

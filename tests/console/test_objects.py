@@ -71,6 +71,9 @@ def test_upload_a_folder_and_download_it(root_tab: Tab, bucket: str, s3: Any, tm
         page.get_by_role("dialog").get_by_role("button", name="Download").click()
     with zipfile.ZipFile(download.value.path()) as archive:
         assert archive.namelist() == ["album/one.txt", "album/sub/ä b.txt"]
+    expect(page.get_by_text("All is packed and sent.")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_contain_text("100 %: 2 of 2 objects")
+    root_tab.check_accessibility()
 
 
 def test_a_reload_goes_on_with_the_parts_that_are_there(root_tab: Tab, bucket: str, s3: Any, tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
 from email.utils import parsedate
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from sluice_s3.app.admin.archives.entry_names import EntryNames
 from sluice_s3.app.admin.archives.s3_connection import Answer, ConnectionFailed
@@ -83,20 +85,43 @@ def _check(objects: int, names: int) -> None:
         )
 
 
+@dataclass
+class Progress:
+    """How far an archive is. Bytes are those of the objects, before they are packed."""
+
+    objects: int = 0
+    """Objects that were read or failed."""
+    bytes: int = 0
+    failed: int = 0
+    state: Literal["waiting", "running", "done", "broken"] = "waiting"
+    """`broken`: the client left, or the gateway failed, before its end."""
+
+
 class Archive:
     """One archive on its way to a client."""
 
-    def __init__(self, source: ObjectSource, selection: Selection) -> None:
+    def __init__(self, source: ObjectSource, selection: Selection, progress: Progress | None = None) -> None:
         self._source = source
+        self._progress = progress or Progress()
         self._selection = selection
         self._writer = ZipWriter()
         self._names = EntryNames()
         self._failures: list[str] = []
-        self._failed = 0
         self._ready = bytearray()
 
     async def stream(self) -> AsyncGenerator[bytes]:
         """Yield the archive. What fails is named in `ERRORS.txt`, its last entry."""
+        self._progress.state = "running"
+        try:
+            async with aclosing(self._pieces()) as pieces:
+                async for piece in pieces:
+                    yield piece
+            self._progress.state = "done"
+        finally:
+            if self._progress.state == "running":
+                self._progress.state = "broken"
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
         objects = names = 0
         try:
             async for found in self._objects():
@@ -104,6 +129,7 @@ class Archive:
                 _check(objects, names)
                 async for piece in self._add(found):
                     yield piece
+                self._progress.objects = objects
         except TooLarge as error:  # it grew since it was measured
             self._fail("what follows", str(error))
         except (Refused, ConnectionFailed) as error:
@@ -157,6 +183,7 @@ class Archive:
             try:
                 async for piece in answer.pieces():
                     read += len(piece)
+                    self._progress.bytes += len(piece)
                     yield piece
             except ConnectionFailed:
                 if not etag:
@@ -184,7 +211,7 @@ class Archive:
         return taken
 
     def _fail(self, what: str, why: str) -> None:
-        self._failed += 1
+        self._progress.failed += 1
         if len(self._failures) < MAX_ERRORS:
             self._failures.append(f"{_printable(what)}: {_printable(why)}\n")
 
@@ -192,7 +219,7 @@ class Archive:
         """Return the list of failures, if there are any, and the directory."""
         if not self._failures:
             return self._writer.finish()
-        head = f"{self._failed} failed and are not in this archive, each with the reason:\n\n"
+        head = f"{self._progress.failed} failed and are not in this archive, each with the reason:\n\n"
         text = (head + "".join(self._failures)).encode()
         entry = self._writer.start(self._names.name(ERRORS), OLDEST, len(text), compress=True)
         return entry + self._writer.data(text) + self._writer.end() + self._writer.finish()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -40,3 +40,16 @@ class ArchiveOut(BaseModel):
     bytes: int = Field(description="Bytes of the objects, before they are packed.")
     unreadable: int = Field(description="Keys of the selection that are not there or may not be read.")
     expires_in: int = Field(description="Seconds until the ticket ends.")
+
+
+class ArchiveProgressOut(BaseModel):
+    """How far the download of an archive is."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    state: Literal["waiting", "running", "done", "broken"] = Field(
+        description="`broken`: its client left, or the gateway failed, before the end."
+    )
+    objects: int = Field(description="Objects that were read or failed.")
+    bytes: int = Field(description="Bytes that were read of the objects, before they are packed.")
+    failed: int = Field(description="Objects and listings that failed: `ERRORS.txt` names them.")

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from sluice_s3.app.admin.archives.archive import Archive, Selection, TooLarge, measure
 from sluice_s3.app.admin.archives.entry_names import EntryNames
-from sluice_s3.app.admin.archives.models import ArchiveIn, ArchiveOut
+from sluice_s3.app.admin.archives.models import ArchiveIn, ArchiveOut, ArchiveProgressOut
 from sluice_s3.app.admin.archives.s3_connection import ConnectionFailed
 from sluice_s3.app.admin.archives.session_source import open_source
 from sluice_s3.app.admin.archives.source import Refused
@@ -73,7 +73,16 @@ async def get_archive(request: Request, caller: SignedIn, ticket: str) -> Stream
         if found is None:
             raise HTTPException(404, "This download was used already, or took too long to begin. Ask for it again.")
         source = stack.enter_context(open_source(request, caller, found.bucket))
-        return _ArchiveResponse(Archive(source, found.selection), found.name, stack.pop_all())
+        return _ArchiveResponse(Archive(source, found.selection, found.progress), found.name, stack.pop_all())
+
+
+@router.get("/archives/{ticket}/progress")
+async def get_archive_progress(request: Request, caller: SignedIn, ticket: str) -> ArchiveProgressOut:
+    """Return how far the download of a ticket is, to the session that asked for it."""
+    found = _tickets(request).progress(ticket, _owner(caller))
+    if found is None:
+        raise HTTPException(404, "Nothing is known of this download. The gateway may have restarted: ask for it again.")
+    return ArchiveProgressOut.model_validate(found)
 
 
 class _ArchiveResponse(StreamingResponse):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from sluice_s3.app.admin.archives.archive import Selection
+from sluice_s3.app.admin.archives.archive import Progress, Selection
 
 TICKET_SECONDS = 300
 MAX_TICKETS = 1000
@@ -30,6 +30,7 @@ class Ticket(NamedTuple):
     selection: Selection
     name: str
     expires: float
+    progress: Progress
 
 
 class Tickets:
@@ -39,6 +40,8 @@ class Tickets:
         self._clock = clock
         self._tickets: dict[str, Ticket] = {}
         self._running: dict[str, int] = {}
+        self._redeemed: dict[str, tuple[str, Progress]] = {}
+        """Owner and progress by ticket, without the selection, which may be large."""
 
     def issue(self, owner: str, bucket: str, selection: Selection, name: str) -> str:
         """Return a ticket for its owner. The oldest one of too many ends."""
@@ -48,7 +51,7 @@ class Tickets:
                 break
             del self._tickets[known]
         made = secrets.token_urlsafe(24)
-        self._tickets[made] = Ticket(owner, bucket, selection, name, now + TICKET_SECONDS)
+        self._tickets[made] = Ticket(owner, bucket, selection, name, now + TICKET_SECONDS, Progress())
         return made
 
     def redeem(self, text: str, owner: str) -> Ticket | None:
@@ -56,7 +59,16 @@ class Tickets:
         ticket = self._tickets.get(text)
         if ticket is None or ticket.owner != owner or ticket.expires <= self._clock():
             return None
+        if len(self._redeemed) >= MAX_TICKETS:
+            del self._redeemed[next(iter(self._redeemed))]
+        self._redeemed[text] = owner, ticket.progress
         return self._tickets.pop(text)
+
+    def progress(self, text: str, owner: str) -> Progress | None:
+        """Return how far the archive of an owner's ticket is; None where there is no such ticket."""
+        waiting = self._tickets.get(text)
+        found = (waiting.owner, waiting.progress) if waiting else self._redeemed.get(text)
+        return found[1] if found is not None and found[0] == owner else None
 
     @contextmanager
     def running(self, owner: str) -> Iterator[None]:
