@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.console.tab import Tab
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
@@ -68,6 +68,23 @@ def test_locked_versions_stay(root_tab: Tab, s3: Any) -> None:
     s3.delete_object(Bucket="kept", Key="held", VersionId=held)
     page.get_by_role("button", name="Start again").click()
     expect(page.get_by_text("The bucket kept is empty.")).to_be_visible()
+
+
+def test_a_move_says_how_far_it_is(root_tab: Tab, bucket: str) -> None:
+    """Rows that are added meanwhile make it no more than 100 %."""
+    move = {"moving": True, "store": "new", "source": "old", "rows": 1, "total_rows": 3, "bytes": 5, "stuck": 0}
+
+    def show_moving(route: Route) -> None:
+        route.fulfill(json={**route.fetch().json(), "store": "new", "moving_from": "old"})
+
+    page = root_tab.page
+    page.route(f"**/api/v1/buckets/{bucket}", show_moving)
+    page.route(f"**/api/v1/buckets/{bucket}/move", lambda route: route.fulfill(json=move))
+    root_tab.open(f"/console/buckets/{bucket}")
+    expect(page.get_by_text("33 %: 1 of 3 rows")).to_be_visible()
+    move["rows"] = 4
+    expect(page.get_by_text("100 %: 4 of 3 rows")).to_be_visible()
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def _type(page: Page, text: str) -> None:

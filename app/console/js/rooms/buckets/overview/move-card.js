@@ -76,11 +76,12 @@ function Progress({ bucket, path, reload }) {
     poll();
   });
   const known = move?.total_rows > 0;
+  const percent = known ? Math.min(Math.floor((move.rows / move.total_rows) * 100), 100) : 0; // rows may be added meanwhile
   return html`
     <div class="stack tight">
       <${ErrorNote} error=${action.error ?? error} />
       <progress max=${known ? move.total_rows : undefined} value=${known ? move.rows : undefined} aria-label="Progress of the move"></progress>
-      <p class="quiet small" role="status">${known ? `${formatCount(move.rows)} of ${formatCount(move.total_rows)} rows looked at in this pass, ${formatBytes(move.bytes)} copied.` : "Waiting for the journals and for requests from before the move."}</p>
+      <p class="quiet small" role="status">${known ? `${percent} %: ${formatCount(move.rows)} of ${formatCount(move.total_rows)} rows looked at in this pass, ${formatBytes(move.bytes)} copied.` : "Waiting for the journals and for requests from before the move."}</p>
       ${move?.stuck > 0 && html`<p class="note warn">${formatCount(move.stuck)} parts cannot be read and stay where they are. Run a scrub of the store ${move.source}.</p>`}
       ${bucket.may_move && html`<div><${Button} busy=${action.busy} onClick=${cancel}>Cancel the move…<//></div>`}
     </div>`;

@@ -52,7 +52,7 @@ function renderName(job) {
 function Progress({ progress: { what, done, total } }) {
   const counted = total ? `${formatCount(done)} of about ${formatCount(total)}` : done ? formatCount(done) : undefined;
   return html`
-    <div class="small" title=${counted}>${what}${total ? `, ${Math.floor((done / total) * 100)} %` : done ? `, ${formatCount(done)} so far` : ""}
+    <div class="small" title=${counted}>${what}${total ? `, ${Math.min(Math.floor((done / total) * 100), 100)} %` : done ? `, ${formatCount(done)} so far` : ""}
       <progress aria-label=${`Progress of ${what}`} value=${total ? done : undefined} max=${total || undefined}></progress></div>`;
 }
 
