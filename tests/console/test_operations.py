@@ -92,6 +92,7 @@ def test_the_audit_log_shows_filters_and_exports(root_tab: Tab, s3: Any, bucket:
         s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "team", "Value": value}]})
     page = root_tab.open(f"/console/operations/audit?resource={bucket}")
     page.get_by_role("button", name="s3:PutBucketTagging").first.click()
+    expect(page.get_by_text("Changes are kept for 365 days")).to_be_visible()
     diff = page.get_by_label("Lines before and after the change")
     expect(diff.locator(".went")).to_contain_text('"team": "old"')
     expect(diff.locator(".came")).to_contain_text('"team": "new"')

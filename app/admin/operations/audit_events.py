@@ -55,6 +55,7 @@ class AuditPageOut(BaseModel):
 
     events: list[AuditEventOut]
     next: str | None = Field(description="`after` of the next page; null after the last one. A page may be empty.")
+    retention_days: int = Field(description="Days for which events are kept, unless there are too many.")
 
 
 def _wanted(
@@ -99,7 +100,9 @@ async def list_audit_events(
     page = await index.audit_events(wanted, place, limit)
     place = page.next
     return AuditPageOut(
-        events=list(map(AuditEventOut.of, page.events)), next=None if place is None else f"{place.at}.{place.id}"
+        events=list(map(AuditEventOut.of, page.events)),
+        next=None if place is None else f"{place.at}.{place.id}",
+        retention_days=request.app.state.settings.audit_retention_days,
     )
 
 

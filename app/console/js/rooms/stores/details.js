@@ -67,8 +67,8 @@ function Journals({ journals }) {
     : "nothing: every change is written down";
   return html`
     ${journals.failing && html`<p class="note bad small">They cannot be written: ${journals.failing}. The store takes no changes.</p>`}
-    <${Facts} facts=${[["Waits", behind], ["Files", html`${formatCount(journals.files)}, <${Bytes} value=${journals.bytes} />`]]} />
-    <p class="small quiet">What a lost index would lose is what still waits here.</p>`;
+    <${Facts} facts=${[["Written", "about every second"], ["Waits", behind], ["Files", html`${formatCount(journals.files)}, <${Bytes} value=${journals.bytes} />`]]} />
+    <p class="small quiet">What a lost index would lose is what still waits here: the window of the journals.</p>`;
 }
 
 function Scrub({ scrub }) {

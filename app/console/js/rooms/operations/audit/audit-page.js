@@ -5,6 +5,7 @@ import { Button } from "../../../components/button.js";
 import { ErrorNote } from "../../../components/error-note.js";
 import { Empty } from "../../../components/page.js";
 import { Badge, Time } from "../../../components/values.js";
+import { formatPlural } from "../../../format.js";
 import { useAction, useResource } from "../../../resource.js";
 import { useFilters } from "../filters.js";
 import { AuditFilters, NAMES, toQuery } from "./audit-filters.js";
@@ -39,6 +40,7 @@ export function AuditPage({ query }) {
       ${events.length > 0 && html`<${EventTable} events=${events} show=${setOpen} />`}
       <${ErrorNote} error=${next.error} retry=${loadMore} />
       ${more.next && html`<div><${Button} busy=${next.busy} onClick=${() => loadMore()}>Show older ones<//></div>`}
+      ${data && html`<p class="quiet small">Changes are kept for ${formatPlural(data.retention_days, "day")} (SLUICE_AUDIT_RETENTION_DAYS): at most a million, and 100,000 refused ones.</p>`}
       ${open && html`<${EventDialog} event=${open} onClose=${() => setOpen(null)} onFilter=${setFilter} />`}
     </div>`;
 }
