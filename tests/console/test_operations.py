@@ -122,6 +122,8 @@ def test_settings_and_gateways(open_tab: Callable[..., Tab], scheme: str) -> Non
     expect(page.get_by_text("this one")).to_be_visible()
     expect(page.get_by_text("1 worker")).to_be_visible()
     tab.check_accessibility()
+    page.goto("/console/operations/audit")
+    expect(page.get_by_role("link", name="Audit log")).to_be_in_viewport(ratio=0.9)
 
 
 def test_what_a_user_may_not_is_not_shown(open_tab: Callable[..., Tab], gateway: Gateway) -> None:

@@ -30,7 +30,10 @@ export function Empty({ title, children, action, onAction, href }) {
 
 /** Tabs that are pages: [{ label, href, current }]. */
 export function Tabs({ label, tabs }) {
-  return html`<nav class="tabs" aria-label=${label}>
+  const strip = useRef(null);
+  const current = tabs.find((tab) => tab.current)?.href;
+  useEffect(() => strip.current.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current]); // on a phone
+  return html`<nav class="tabs" aria-label=${label} ref=${strip}>
     ${tabs.map((tab) => html`<a key=${tab.href} href=${tab.href} aria-current=${tab.current ? "page" : undefined}>${tab.label}</a>`)}
   </nav>`;
 }

@@ -18,10 +18,12 @@ const MINUTES = 5;
 export function NewPage({ query }) {
   const targets = useResource((signal) => callApi("GET", "load-tests/targets", { signal }), []);
   const scenarios = useResource((signal) => callApi("GET", "load-tests/scenarios", { signal }), []);
+  const waits = (targets.loading && !targets.data) || (targets.data?.installed && scenarios.loading && !scenarios.data);
   const crumbs = [{ label: "Load tests", href: pathTo(ROOM) }];
   return html`
     <${Page} title="New load test" crumbs=${crumbs}>
       <${ErrorNote} error=${targets.error ?? scenarios.error} retry=${() => (targets.reload(), scenarios.reload())} />
+      ${waits && html`<p role="status">Looking for stores and loads…</p>`}
       ${targets.data && !targets.data.installed && html`<${NotInstalled} command=${targets.data.install} />`}
       ${targets.data?.installed && scenarios.data && html`<${Form} query=${query} found=${targets.data} scenarios=${scenarios.data} reload=${targets.reload} />`}
     <//>`;

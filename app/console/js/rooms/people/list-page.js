@@ -8,7 +8,6 @@ import { navigate, page } from "../../router.js";
 
 /** A list's page. `action`: { label, onClick }; `count` is how many there are, to show a filter only where it helps. */
 export function ListPage({ title, tabs, action, query, count, error, retry, children }) {
-  useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), []); // on a phone
   const actions = action && html`<${Button} kind="primary" icon="plus" onClick=${action.onClick}>${action.label}<//>`;
   return html`
     <${Page} title=${title} actions=${actions}>
