@@ -14,8 +14,6 @@ OLDER ?=
 COMPARE ?=
 # for all Python versions and architectures
 LOCK = uv pip compile pyproject.toml --quiet --upgrade --universal --generate-hashes --no-annotate --custom-compile-command 'make lock'
-# 2 GiB of memory, if there is as much for files: unit tests make a store each, whose syncs cost a disk half of the time
-MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/dev/shm" {print "TMPDIR=/dev/shm"}')
 
 # pytest rewrites the assertions of 400 modules: without a cache each of its processes does so at each start
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +28,7 @@ run: $(VENV)/.run ## Start the gateway on DATA (./data) and PORT (9000), its adm
 	@$(BIN)/python scripts/run.py --data $(DATA) --port $(PORT)
 
 check: lint ## While you develop: lint, types, arrows, and the quick unit tests (TESTS="FILES" for others)
-	$(MEMORY) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(or $(TESTS),tests/unit)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(or $(TESTS),tests/unit)
 
 test: lint ## What CI runs: lint, types, arrows, all tests at small sizes, an install outside the checkout
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(TESTS)

@@ -30,7 +30,7 @@ from tests.support.raw_http import Request
 from tests.support.signing import Key, Way, presign, sign_full
 from tests.support.waiting import eventually_async
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.disk]  # the reads that may not wait (RWF_NOWAIT) are none of tmpfs
 
 HOST = "gateway.test"
 WAY = Way(HOST)

@@ -14,6 +14,7 @@ from tests.unit.storage_drivers.conftest import MakeDriver
 from tests.unit.storage_drivers.tools import Pieces, content
 
 
+@pytest.mark.disk
 async def test_read_now_from_the_page_cache(make_driver: MakeDriver) -> None:
     driver = await make_driver()
     if not driver.capabilities.nowait:
@@ -65,6 +66,7 @@ async def test_the_probe_finds_a_mount_without_nowait(make_driver: MakeDriver, m
     assert not (await make_driver()).capabilities.nowait
 
 
+@pytest.mark.disk
 async def test_a_verified_file_is_opened_without_a_thread(
     make_driver: MakeDriver, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

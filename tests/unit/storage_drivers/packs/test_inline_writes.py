@@ -19,6 +19,8 @@ from sluice_s3.storage_drivers.probing import trials
 from tests.unit.storage_drivers.conftest import HastyEfs, LocalDriver, MakeDriver
 from tests.unit.storage_drivers.packs.test_packs import Appends, Book
 
+pytestmark = pytest.mark.disk  # a write that may not wait (RWF_NOWAIT) is none of tmpfs
+
 WRITE = "sluice_s3.storage_drivers.packs.writer.write_buffers"
 
 
