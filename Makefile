@@ -19,7 +19,7 @@ LOCK = uv pip compile pyproject.toml --quiet --upgrade --universal --generate-ha
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format docs soak lab upgrades s3tests strangers places nfs compare lock install-check wheel-check clean
+.PHONY: help run check test coverage lint format docs soak lab simulate upgrades s3tests strangers places nfs compare lock install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -65,6 +65,9 @@ soak: $(VENV)/.dev ## The tests at full size, on all usual places and both engin
 
 lab: $(VENV)/.dev build/checkout/sluice_s3 ## Every fault on every set-up under load, checked (minutes; root); SIZE=soak: hours; SEED=… SETUP=… FAULT=… replay
 	$(BIN)/python -m tests.reliability.lab $(if $(SIZE),--size $(SIZE)) $(if $(SEED),--seed $(SEED)) $(addprefix --setup ,$(SETUP)) $(addprefix --fault ,$(FAULT)) $(LAB)
+
+simulate: $(VENV)/.dev build/checkout/sluice_s3 ## Two workers on simulated time, threads and disk, power cuts at random; SEEDS=100, SEED=17 replays, FAULT=NAME breaks the programs first
+	PYTHONPATH=build/checkout $(BIN)/python -m tests.reliability.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) $(if $(FAULT),--fault $(FAULT))
 
 upgrades: $(VENV)/.dev build/checkout/sluice_s3 ## Upgrades from earlier versions, beside this one on Postgres and of their data; OLDER="DIR …" are checkouts of them
 	@test -n "$(OLDER)" || { echo 'usage: make upgrades OLDER="DIR …" (checkouts of earlier versions)'; exit 2; }

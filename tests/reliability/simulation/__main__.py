@@ -1,4 +1,4 @@
-"""The command: `python -m tests.reliability.simulation --seed N` or `--seeds FIRST LAST`."""
+"""The command: `python -m tests.reliability.simulation --seed N` or `--seeds HOW_MANY`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def run_in_child(seed: int, template: Path) -> bool:
         findings = trial.run()
         for finding in findings[:3]:
             print(f"seed {seed}: {finding}", flush=True)
-        print(f"seed {seed}: {trial.scheduler.steps} steps, {trial.digest()}", flush=True)
+        done = f"{trial.scheduler.steps} steps, {trial.acknowledged} changes acknowledged"
+        print(f"seed {seed}: {done}, {trial.digest()}", flush=True)
         code = bool(findings)
     except BaseException:
         traceback.print_exc()

@@ -132,7 +132,15 @@ class Trial:
             verdict = check(history)
             if not verdict:
                 self.findings.append(f"{key}: {verdict.wrong}; possible was {sorted(verdict.states)}")
+        if not self.acknowledged:
+            self.findings.append("no change was acknowledged: the trial shows nothing")
         return self.findings
+
+    @property
+    def acknowledged(self) -> int:
+        """How many changes were answered as done."""
+        changes = [one for history in self.history.values() for one in history if one.kind is not Kind.READ]
+        return sum(one.told is ObjectChange.DONE for one in changes)
 
     def digest(self) -> str:
         """Return a digest of all that happened: equal for equal seeds."""
@@ -211,9 +219,7 @@ class Trial:
             told = ObjectChange.REFUSED
         except NoSuchKey:
             told = ObjectChange.MISSING
-        except CommitUnknown:
-            return
-        except (Overloaded, StoreUnavailable):
+        except (CommitUnknown, Overloaded, StoreUnavailable):
             return
         history[at] = history[at]._replace(ended=time.monotonic(), told=told)
 
