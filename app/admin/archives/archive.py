@@ -118,8 +118,12 @@ class Archive:
                     yield piece
             self._progress.state = "done"
         finally:
-            if self._progress.state == "running":
-                self._progress.state = "broken"
+            self.close()
+
+    def close(self) -> None:
+        """Call it broken if it is not done, also where nobody read its first piece."""
+        if self._progress.state != "done":
+            self._progress.state = "broken"
 
     async def _pieces(self) -> AsyncGenerator[bytes]:
         objects = names = 0

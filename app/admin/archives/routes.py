@@ -73,7 +73,7 @@ async def get_archive(request: Request, caller: SignedIn, ticket: str) -> Stream
         if found is None:
             raise HTTPException(404, "This download was used already, or took too long to begin. Ask for it again.")
         source = stack.enter_context(open_source(request, caller, found.bucket))
-        return _ArchiveResponse(Archive(source, found.selection, found.progress), found.name, stack.pop_all())
+        return ArchiveResponse(Archive(source, found.selection, found.progress), found.name, stack.pop_all())
 
 
 @router.get("/archives/{ticket}/progress")
@@ -81,24 +81,27 @@ async def get_archive_progress(request: Request, caller: SignedIn, ticket: str) 
     """Return how far the download of a ticket is, to the session that asked for it."""
     found = _tickets(request).progress(ticket, _owner(caller))
     if found is None:
-        raise HTTPException(404, "Nothing is known of this download. The gateway may have restarted: ask for it again.")
+        raise HTTPException(404, "This download took too long to begin, or the gateway restarted: ask for it again.")
     return ArchiveProgressOut.model_validate(found)
 
 
-class _ArchiveResponse(StreamingResponse):
+class ArchiveResponse(StreamingResponse):
     """Streams an archive, and frees what it holds when it ends, or its client leaves."""
 
     def __init__(self, archive: Archive, name: str, held: ExitStack) -> None:
+        self._archive = archive
         self._pieces = archive.stream()
         self._held = held
         super().__init__(self._pieces, media_type="application/zip", headers=_headers(name))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, and close what the archive reads from."""
         with self._held:
             try:
                 await super().__call__(scope, receive, send)
             finally:
                 await self._pieces.aclose()
+                self._archive.close()  # a stream that never began ends without a word
 
 
 def _headers(name: str) -> dict[str, str]:

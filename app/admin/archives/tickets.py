@@ -65,8 +65,10 @@ class Tickets:
         return self._tickets.pop(text)
 
     def progress(self, text: str, owner: str) -> Progress | None:
-        """Return how far the archive of an owner's ticket is; None where there is no such ticket."""
+        """Return how far the archive of an owner's ticket is; None without a ticket, or if it ended unused."""
         waiting = self._tickets.get(text)
+        if waiting is not None and waiting.expires <= self._clock():
+            return None
         found = (waiting.owner, waiting.progress) if waiting else self._redeemed.get(text)
         return found[1] if found is not None and found[0] == owner else None
 
