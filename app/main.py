@@ -21,7 +21,6 @@ from sluice_s3.app.s3.cors.console import ConsoleSite
 from sluice_s3.app.s3.gateway import Gateway
 from sluice_s3.app.s3.request_rates import RequestRateLimits
 from sluice_s3.app.s3.services import Services
-from sluice_s3.app.s3.wire import checksums
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http.interfaces import Responder
@@ -91,7 +90,6 @@ class WorkerApp:
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Run what answers need: index, stores and background jobs."""
-        checksums.preload()
         await self._index.start()
         breakers = await self._start_stores()
         for store in self._stores:

@@ -41,6 +41,8 @@ OPEN, ABORTED = 0, -1
 
 ENGINE_ONLY = "only"
 """Name in the `info` of an index that only one engine has."""
+ON_POSTGRES = "postgresql"
+"""Name in the `info` of an index of its options on Postgres; see `set_postgres_options`."""
 
 meta = Table(
     "meta",
@@ -113,9 +115,7 @@ versions = Table(
         "bucket_id",
         "key",
         unique=True,
-        postgresql_include=LISTED,
-        postgresql_where=text("state = 1"),
-        info={ENGINE_ONLY: "postgresql"},
+        info={ENGINE_ONLY: "postgresql", ON_POSTGRES: {"include": LISTED, "where": text("state = 1")}},
     ).ddl_if(dialect="postgresql"),
     # newest first, as in a listing; a version's id holds the time by which this index finds it
     Index(
@@ -125,7 +125,7 @@ versions = Table(
         text("modified DESC"),
         "state",
         sqlite_where=text("state != 1"),
-        postgresql_where=text("state != 1"),
+        info={ON_POSTGRES: {"where": text("state != 1")}},
     ),
     # the id `null` holds no time
     Index(
@@ -133,7 +133,7 @@ versions = Table(
         "bucket_id",
         "key",
         sqlite_where=text("state != 1 AND version_id = 'null'"),
-        postgresql_where=text("state != 1 AND version_id = 'null'"),
+        info={ON_POSTGRES: {"where": text("state != 1 AND version_id = 'null'")}},
     ),
 )
 """Of two versions of a key, the one with the later `modified` is newer. Under the key's lock, a new version gets a
@@ -163,7 +163,7 @@ uploads = Table(
         "id",
         "completed_seq",
         sqlite_where=text("completed_seq = 0"),
-        postgresql_where=text("completed_seq = 0"),
+        info={ON_POSTGRES: {"where": text("completed_seq = 0")}},
     ),
 )
 """A row stays after Complete, so that Complete can be retried, until the completed body is expanded."""
@@ -351,3 +351,14 @@ leases = Table(
     sqlite_with_rowid=False,
 )
 """Postgres only: the incarnation that holds each lease, 0 for none. `term` counts how often it was taken."""
+
+
+def set_postgres_options() -> None:
+    """Set the options of indexes on Postgres, for Alembic.
+
+    SQLAlchemy loads the dialect to check them: a twentieth of the imports of a server, which never needs them.
+    """
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            for name, value in index.info.get(ON_POSTGRES, {}).items():
+                index.kwargs[f"postgresql_{name}"] = value

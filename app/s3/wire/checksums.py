@@ -314,8 +314,3 @@ def _check_sdk_algorithm(text: str, found: Algorithm | None) -> None:
         )
     if found.name != name:
         raise errors.InvalidRequest("Value for x-amz-sdk-checksum-algorithm header is invalid.")
-
-
-def preload() -> None:
-    """Load the CRC library before a worker serves. No request then waits for the import."""
-    _awscrt()

@@ -43,10 +43,6 @@ class Hashes:
         return self._crc.checksum
 
 
-UNREADABLE = Hashes(MD5)
-"""Stands for the hashes of a file that cannot be read."""
-
-
 async def hash_files(
     tree: PlainFiles,
     rows: Sequence[PendingHash],
@@ -68,11 +64,10 @@ async def hash_files(
         hashes_by_seq = await _hash(tree, present)
         commits = []
         for row in present:
-            hashes = hashes_by_seq.get(row.seq)
-            if hashes is UNREADABLE:
-                unreadable(row)
-            elif hashes is None:
+            if row.seq not in hashes_by_seq:
                 await _refresh_row(tree, row)
+            elif (hashes := hashes_by_seq[row.seq]) is None:
+                unreadable(row)
             else:
                 commits.append(tree.index.set_hashes(row.seq, row.body, hashes.etag, ALGORITHM, hashes.checksum))
                 progress(row)
@@ -80,8 +75,8 @@ async def hash_files(
     return hashed
 
 
-async def _hash(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes]:
-    """Return hashes (or UNREADABLE) by sequence, except of files that changed since.
+async def _hash(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes | None]:
+    """Return hashes by sequence, None for unreadable files, except of files that changed since.
 
     Small files share one call to a thread.
     """
@@ -99,23 +94,24 @@ async def _hash(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hash
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, Unreadable):
                 raise
-            hashes = UNREADABLE
-        hashes_by_seq[row.seq] = hashes
+            hashes_by_seq[row.seq] = None
+        else:
+            hashes_by_seq[row.seq] = hashes
     return hashes_by_seq
 
 
-def _hash_small_files(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes]:
-    hashes_by_seq = {}
+def _hash_small_files(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes | None]:
+    hashes_by_seq: dict[int, Hashes | None] = {}
     for row in rows:
         try:
             body = tree.files.read_blocking(tree.locator(row.body), 0, row.size)
         except (FileChanged, FileGone):
             continue
         except Unreadable:
-            hashes_by_seq[row.seq] = UNREADABLE
+            hashes_by_seq[row.seq] = None
             continue
-        hashes_by_seq[row.seq] = Hashes(tree.etag_kind)
-        hashes_by_seq[row.seq].update(body)
+        hashes_by_seq[row.seq] = hashes = Hashes(tree.etag_kind)
+        hashes.update(body)
     return hashes_by_seq
 
 

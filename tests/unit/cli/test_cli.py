@@ -31,22 +31,33 @@ def added(gateway: Gateway, *options: str) -> dict[str, Any]:
     return made
 
 
+def loaded_by(*modules: str) -> set[str]:
+    """The modules that a new process has once it has imported some."""
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_a_server_imports_nothing_that_only_some_requests_or_stores_need() -> None:
+    loaded = loaded_by("sluice_s3.app.cli.main", "sluice_s3.app.server.processes.launcher", "sluice_s3.app.main")
+    some = {"alembic", "asyncpg", "awscrt", "fastapi", "fsspec", "rich", "sqlalchemy.dialects.postgresql"}
+    assert "sluice_s3.app.s3.gateway" in loaded
+    assert not some & loaded
+
+
 def test_a_command_imports_nothing_that_only_others_need() -> None:
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, sluice_s3.app.cli.main; print(*sys.modules)"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
+    loaded = loaded_by("sluice_s3.app.cli.main")
     heavy = {"alembic", "apsw", "asyncpg", "awscrt", "fastapi", "fsspec", "locust", "rich", "sqlalchemy", "uvicorn"}
-    assert not heavy & set(loaded)
-    assert not {
-        "sluice_s3.app.index",
-        "sluice_s3.app.jobs",
-        "sluice_s3.app.s3",
-        "sluice_s3.app.server",
-        "sluice_s3.app.store",
-    } & set(loaded)
+    assert not heavy & loaded
+    assert (
+        not {
+            "sluice_s3.app.index",
+            "sluice_s3.app.jobs",
+            "sluice_s3.app.s3",
+            "sluice_s3.app.server",
+            "sluice_s3.app.store",
+        }
+        & loaded
+    )
 
 
 def test_default_buckets(gateway: Gateway) -> None:

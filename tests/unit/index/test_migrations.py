@@ -24,7 +24,7 @@ from sqlalchemy.pool import NullPool
 import sluice_s3.migrations
 from sluice_s3.app.errors import StoreFull, StoreUnavailable
 from sluice_s3.app.index.postgres.migrate import _run_alembic as run_on_postgres
-from sluice_s3.app.index.schema.tables import ENGINE_ONLY, REVISION, metadata
+from sluice_s3.app.index.schema.tables import ENGINE_ONLY, REVISION, metadata, set_postgres_options
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import open_connection
 from tests.support import postgres
@@ -66,6 +66,8 @@ def test_alembic_finds_no_difference_to_the_tables(migrated: Path) -> None:
 def differences(connection: Any) -> list[Any]:
     """What Alembic would still have to do."""
     engine = connection.dialect.name
+    if engine == "postgresql":
+        set_postgres_options()
 
     def is_compared(item: Any, name: str, *_: Any) -> bool:
         # SQLite does not tell what is descending: see `test_migrations_make_the_very_tables`

@@ -220,4 +220,3 @@ def test_h89_content_md5_malformed(value: str) -> None:
 
 def test_mismatch_is_bad_digest() -> None:
     assert checksums.mismatch("CRC32").code == "BadDigest"
-    checksums.preload()
