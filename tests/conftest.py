@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from tests.support.environment import CI, SIZE, sized
@@ -20,6 +22,9 @@ settings.register_profile(
 )
 settings.register_profile("soak", settings.get_profile("ci"), max_examples=1000, derandomize=False)
 settings.load_profile(SIZE)
+
+# Typer builds the parsers of all our commands for each call of `CliRunner.invoke`: here only for the first one
+typer.main.get_command = cache(typer.main.get_command)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

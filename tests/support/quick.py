@@ -1,8 +1,8 @@
 """Quick starts: `sluice` commands forked off a process that has imported the gateway, for tests that start hundreds.
 
-A start of its own costs a second of CPU, nearly all of it imports. What runs is the same: `app.cli.main.main` with its
-own
-arguments, environment, directory, standard streams and session. Others (and all that measure coverage) start anew.
+A start of its own costs a second of CPU, nearly all of it imports. What runs is the same: `app.cli.main.main`
+with arguments, environment, directory, standard streams and session of its own. Others (and all that measure coverage)
+start anew.
 
 The process is `python -m tests.support.quick`. It takes requests as JSON on its standard input, a Unix socket: a
 command to start (with its output and error descriptors; the answer is a pid), or a pid whose exit code it returns.
@@ -27,10 +27,25 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import IO, Any, NoReturn
 
+import typer.main
+
 from tests.support.environment import PYTHONPATH, ROOT
 
 LARGEST = 1 << 18
 """Bytes of a request."""
+IMPORTED = (
+    "sluice_s3.app.cli.main",
+    "sluice_s3.app.index.sqlite.index",
+    "sluice_s3.app.main",
+    "sluice_s3.app.server.processes.launcher",
+    "sluice_s3.app.startup",
+    "sluice_s3.storage_drivers.local",
+    "encodings.idna",
+    "typer.core",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.auto",
+)
+"""What nearly every command or worker imports, also what they import late."""
 COVERAGE = "COVERAGE_PROCESS_CONFIG"
 PROGRAM = (sys.executable, "-m", "sluice_s3.app.cli")
 
@@ -119,6 +134,12 @@ def _is_quick(command: Sequence[str], environment: Mapping[str, str]) -> bool:
     return tuple(command[: len(PROGRAM)]) == PROGRAM and COVERAGE not in environment
 
 
+def build_parsers_once() -> None:
+    """Typer builds those of all our commands for each call anew: a tenth of what a start costs."""
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(importlib.import_module("sluice_s3.app.cli.main").cli)
+
+
 _asking = threading.Lock()
 
 
@@ -196,8 +217,9 @@ def _become(arguments: list[str], environment: dict[str, str], out: int, error: 
 
 
 if __name__ == "__main__":
-    for name in ("cli", "main", "server.processes.launcher", "startup"):
-        importlib.import_module(f"sluice_s3.app.{name}")
+    for name in IMPORTED:
+        importlib.import_module(name)
+    build_parsers_once()
     gc.collect()
     gc.freeze()
     _serve(socket.socket(fileno=os.dup(0)))
