@@ -124,6 +124,7 @@ def test_settings_and_gateways(open_tab: Callable[..., Tab], scheme: str) -> Non
     tab.check_accessibility()
     page.goto("/console/operations/audit")
     expect(page.get_by_role("link", name="Audit log")).to_be_in_viewport(ratio=0.9)
+    expect(page.get_by_role("cell", name="Success").first).to_be_in_viewport(ratio=1)
 
 
 def test_what_a_user_may_not_is_not_shown(open_tab: Callable[..., Tab], gateway: Gateway) -> None:

@@ -86,3 +86,19 @@ def test_every_import_is_a_file() -> None:
             assert name.startswith("."), f"{path.name}: {name}"
             target: Path = (path.parent / name).resolve()
             assert target.is_file(), f"{path.name}: {name}"
+
+
+def test_a_sheet_styles_what_is_its_own() -> None:
+    """The sheets of rooms that were open stay: each rule needs a class that no other sheet has."""
+    sheets = {path: _selectors(path.read_text()) for path in [*ROOT.rglob("rooms/*/*.css"), *ROOT.rglob("style/*.css")]}
+    classes = {path: set(re.findall(r"[.#][a-z][\w-]*", " ".join(found))) for path, found in sheets.items()}
+    assert len(sheets) > 8
+    for path, selectors in sheets.items():
+        if "rooms" in path.parts:
+            own = classes[path].difference(*(others for other, others in classes.items() if other != path))
+            assert [one for one in selectors if not own & set(re.findall(r"[.#][a-z][\w-]*", one))] == [], path.name
+
+
+def _selectors(sheet: str) -> list[str]:
+    plain = re.sub(r"/\*.*?\*/|@media[^{]*\{", "", sheet, flags=re.DOTALL)
+    return [one.strip() for many in re.findall(r"([^{}]+)\{", plain) for one in re.split(r",(?![^(]*\))", many)]

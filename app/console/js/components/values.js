@@ -14,6 +14,11 @@ export function Time({ value }) {
   return html`<time class="nowrap" datetime=${new Date(value).toISOString()} title=${formatUtc(value)}>${formatTime(value)}</time>`;
 }
 
+/** The name of an operation, which may break before its capitals. */
+export function Operation({ name }) {
+  return name.split(/(?<=[a-z:])(?=[A-Z])/).map((part, index) => (index ? html`<wbr />${part}` : part));
+}
+
 /** A badge; `kind`: good, warn, bad, accent. */
 export function Badge({ kind = "", title, children }) {
   return html`<span class="badge ${kind}" title=${title}>${children}</span>`;

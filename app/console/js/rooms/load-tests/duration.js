@@ -9,7 +9,7 @@ const USUAL = [2, 5, 15, 60];
 export function Duration({ asked, change }) {
   const wrong = !(asked.minutes >= 0.1 && asked.minutes <= 240) && "Between 0.1 and 240 minutes.";
   return html`
-    <fieldset class="plain stack tight">
+    <fieldset class="choices stack tight">
       <legend><h2>How long</h2></legend>
       <div class="row end">
         <${Field} label="Minutes" problem=${wrong || undefined}>

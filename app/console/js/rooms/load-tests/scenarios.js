@@ -8,7 +8,7 @@ export function Scenarios({ scenarios, chosen, onChange }) {
   const names = scenarios.map((one) => one.name);
   const toggle = (name, checked) => onChange(names.filter((one) => (one === name ? checked : chosen.includes(one))));
   return html`
-    <fieldset class="plain stack tight">
+    <fieldset class="choices stack tight">
       <legend><h2>Which load</h2></legend>
       <div class="scenarios">
         ${scenarios.map((one) => html`

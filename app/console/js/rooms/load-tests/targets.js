@@ -10,7 +10,7 @@ const KINDS = { store: "store", path: "directory", endpoint: "S3 endpoint" };
 export function Targets({ targets, chosen, onChange, reload }) {
   const toggle = (name) => onChange(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
   return html`
-    <fieldset class="plain stack tight">
+    <fieldset class="choices stack tight">
       <legend><h2>What to compare</h2></legend>
       <p class="quiet">Each gets a gateway of its own in an empty directory. Objects that are there stay as they are.</p>
       <div class="grid">

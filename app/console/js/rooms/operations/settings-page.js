@@ -55,6 +55,11 @@ function Setting({ setting }) {
     <li class="card">
       <div class="row"><code class="grow">${setting.name}</code><${Badge} kind=${kind} title=${setting.given_by}>${label}<//></div>
       ${value.includes("\n") ? html`<pre tabindex="0" aria-label=${`Value of ${setting.name}`}>${value}</pre>` : html`<p class="mono setting-value">${value === "" ? "(empty)" : value}</p>`}
-      <p class="quiet small">${setting.description}${differs && ` Default: ${JSON.stringify(setting.default)}.`}${setting.given_by && ` Given by ${setting.given_by}.`}</p>
+      <p class="quiet small">${renderWords(setting.description)}${differs && ` Default: ${JSON.stringify(setting.default)}.`}${setting.given_by && ` Given by ${setting.given_by}.`}</p>
     </li>`;
+}
+
+/** Sets what stands between backticks as code. */
+function renderWords(text) {
+  return text.split("`").map((part, index) => (index % 2 ? html`<code key=${index}>${part}</code>` : part));
 }

@@ -77,7 +77,7 @@ function options({ UPlot, root, lines, format, steps }) {
   return {
     width: root.clientWidth,
     height: HEIGHT_PX,
-    padding: [8, 8, 0, 0],
+    padding: [8, 24, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "overview" }, drag: { x: false, y: false }, points: { size: 6 } },
     plugins: [readout(format, lines)],

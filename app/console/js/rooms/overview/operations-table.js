@@ -1,14 +1,15 @@
 import { html } from "../../ui.js";
 import { formatBytes, formatNumber, formatSeconds } from "../../format.js";
 import { DataTable } from "../../components/data-table.js";
+import { Operation } from "../../components/values.js";
 
 const rate = (bytes) => (bytes > 0 ? `${formatBytes(Math.round(bytes))}/s` : "–");
 
 const COLUMNS = [
-  { name: "name", label: "Operation", sort: (row) => row.name, render: (row) => html`<span class="mono">${row.name}</span>` },
+  { name: "name", label: "Operation", sort: (row) => row.name, render: (row) => html`<span class="mono"><${Operation} name=${row.name} /></span>` },
   { name: "requests", label: "Requests/s", number: true, sort: (row) => row.requests, render: (row) => formatNumber(row.requests) },
   { name: "errors", label: "Errors/s", number: true, sort: (row) => row.client_errors + row.server_errors, render: renderErrors },
-  { name: "p50", label: "p50", number: true, sort: (row) => row.p50?.[0], render: (row) => renderQuantile(row.p50) },
+  { name: "p50", label: "p50", number: true, wideOnly: true, sort: (row) => row.p50?.[0], render: (row) => renderQuantile(row.p50) },
   { name: "p99", label: "p99", number: true, sort: (row) => row.p99?.[0], render: (row) => renderQuantile(row.p99) },
   { name: "in", label: "In", number: true, wideOnly: true, sort: (row) => row.bytes_in, render: (row) => rate(row.bytes_in) },
   { name: "out", label: "Out", number: true, wideOnly: true, sort: (row) => row.bytes_out, render: (row) => rate(row.bytes_out) },

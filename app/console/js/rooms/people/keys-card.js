@@ -60,7 +60,7 @@ export function KeysCard({ whose, owner, may, account, onChange }) {
 function KeyLine({ keyRow: key, owner, commands }) {
   const idle = idleReason({ active: key.active, created: key.CreateDate, used: key.used });
   return html`
-    <li class="row key-line">
+    <li class="row access-key">
       <div class="grow">
         <div class="row"><code>${key.AccessKeyId}</code><${Copy} text=${key.AccessKeyId} label="Copy ${key.AccessKeyId}" />
           ${key.active ? html`<${Badge} kind="good">active<//>` : html`<${Badge}>disabled<//>`}

@@ -7,7 +7,7 @@ import { Part } from "./part.js";
 /** What is known of a store beyond its card: the probe's findings, packs, journals, scrub, the breaker's history. */
 export function Details({ store }) {
   return html`
-    <div class="details">
+    <div class="store-details">
       <${Section} title="Mount"><${Mount} store=${store} /><//>
       ${store.packs && html`<${Section} title="Packs"><${Part} part=${store.packs} what="The index">${(packs) => html`<${Packs} packs=${packs} />`}<//><//>`}
       <${Section} title="Journals"><${Part} part=${store.journals} what="The index">${(journals) => html`<${Journals} journals=${journals} />`}<//><//>

@@ -23,7 +23,7 @@ export default function Stores({ query }) {
         ${!data && !error && html`<div class="card skeleton store" aria-hidden="true"></div>`}
         ${data?.map((store) => html`<${StoreCard} key=${store.name} store=${store} open=${query.get("store") === store.name} />`)}
         ${data && html`<p class="small quiet">Latency: while this page is open, each store is asked every five seconds to read a small file and to
-          write and sync 4 KiB, otherwise twice a minute.
+          write and sync 4 KiB, otherwise twice a minute.${" "}
           ${may("sluice:ListLoadTests") ? html`To compare disks under load, <a href=${pathTo(["load-tests"])}>run a load test</a>.` : ""}</p>`}
       </div>
     <//>`;

@@ -31,7 +31,7 @@ export function CompareDialog({ bucket, versions, onClose }) {
       ${data && html`
         <${FactsTable} differences=${differences} />
         <div class="row"><h3 class="grow">Content</h3>${LAYOUTS.map(([name, label]) => html`
-          <${Button} key=${name} aria-pressed=${String(layout === name)} class=${layout === name ? "chosen" : ""} onClick=${() => setLayout(name)}>${label}<//>`)}</div>
+          <${Button} key=${name} aria-pressed=${String(layout === name)} onClick=${() => setLayout(name)}>${label}<//>`)}</div>
         <${Content} versions=${[older, newer]} texts=${data.texts} layout=${layout} />`}
     <//>`;
 }

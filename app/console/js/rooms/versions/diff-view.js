@@ -17,7 +17,7 @@ export function DiffView({ before, after, layout }) {
   if (!lines) return html`<p class="quiet">The texts differ too much to be shown line by line.</p>`;
   const rows = layout === "side" ? pairLines(lines) : lines;
   return html`
-    <div class="diff scroll" tabindex="0" role="region" aria-label="Differences of the content">
+    <div class="text-diff scroll" tabindex="0" role="region" aria-label="Differences of the content">
       <table class=${layout}><caption class="screen-reader">Lines of both versions</caption>
         <tbody>${rows.slice(0, limit).map(layout === "side" ? renderPair : renderLine)}</tbody></table>
     </div>

@@ -34,7 +34,7 @@ export function KeysPage({ bucket, prefix }) {
   };
   return html`
     <${BucketFrame} name=${bucket} current="versions" gone=${isGone(pages.error)}>
-      <div class="stack">
+      <div class="stack keys">
         <p class="quiet">Keys with all that is kept of them. Those that were deleted are listed too, and can be brought back.</p>
         <form class="prefix-form" onSubmit=${go}>
           <${Field} label="Prefix">

@@ -58,8 +58,8 @@ export function TimelinePage({ bucket, name, chosen }) {
       ${gone && html`<${Empty} title="No version of this key" action="Keys with versions" href=${keysPath(bucket, parentOf(name))}>
         There is none, or none any more. In a bucket that keeps versions, each upload adds one and each deletion a marker.<//>`}
       ${versions.length > 0 && html`
-        <p class="quiet small" aria-live="polite">${formatPlural(versions.length, "version")}${pages.done ? "" : " loaded, more as you scroll"}.
-          Arrows move, Space marks for the comparison.</p>
+        <p class="quiet small timeline-note" aria-live="polite">${formatPlural(versions.length, "version")}${pages.done ? "" : " loaded, more as you scroll"}.
+          <span class="wide-only">${" "}Arrows move, Space marks for the comparison.</span></p>
         <div class="timeline">
           <${VirtualList} label=${`Versions of ${name}`} count=${versions.length} lineHeight=${LINE_PX} columns=${2} renderLine=${line}
             onNearEnd=${pages.more} onKeyDown=${onKeyDown} scrollTo=${position > 0 ? position : null} />

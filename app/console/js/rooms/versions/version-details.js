@@ -39,7 +39,7 @@ export function VersionDetails({ bucket, version, previous, onChanged, onCompare
   });
   const download = () => run(async () => startDownload(await downloadUrl(bucket, version.key, version.id)));
   return html`
-    <section class="card stack details" aria-label="The chosen version">
+    <section class="card stack version-details" aria-label="The chosen version">
       <div class="row"><h2 class="grow">${version.marker ? "Delete marker" : "Version"}</h2>
         ${version.latest && html`<${Badge} kind="accent">Latest<//>`}</div>
       <${VersionList} version=${version} />

@@ -24,8 +24,8 @@ function renderName(bucket) {
     <div class="bucket-name">
       <a href=${pathTo(["buckets", bucket.name, "objects"])}>${bucket.name}</a>
       <div class="row bucket-badges"><${Badges} bucket=${bucket} />
-        <a class="small" href=${pathTo(["buckets", bucket.name])} aria-label="Overview of ${bucket.name}">Overview</a>
-        <a class="small" href=${pathTo(["buckets", bucket.name, "settings"])} aria-label="Settings of ${bucket.name}">Settings</a></div>
+        <span class="row bucket-links"><a class="small" href=${pathTo(["buckets", bucket.name])} aria-label="Overview of ${bucket.name}">Overview</a>
+        <a class="small" href=${pathTo(["buckets", bucket.name, "settings"])} aria-label="Settings of ${bucket.name}">Settings</a></span></div>
     </div>`;
 }
 

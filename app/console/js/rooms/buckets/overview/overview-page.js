@@ -59,9 +59,9 @@ function Contents({ bucket }) {
   return html`
     <section class="card" aria-label="Contents">
       <div class="numbers">
-        ${number("objects", formatCount(contents.objects))}
+        ${number(contents.objects === 1 ? "object" : "objects", formatCount(contents.objects))}
         ${number("size of everything", html`<${Bytes} value=${contents.bytes} />`)}
-        ${contents.older_versions > 0 && number("older versions", formatCount(contents.older_versions), html`<${Bytes} value=${contents.older_bytes} />`)}
+        ${contents.older_versions > 0 && number(contents.older_versions === 1 ? "older version" : "older versions", formatCount(contents.older_versions), html`<${Bytes} value=${contents.older_bytes} />`)}
         ${contents.delete_markers > 0 && number(contents.delete_markers === 1 ? "delete marker" : "delete markers", formatCount(contents.delete_markers))}
         ${contents.uploads > 0 && number(contents.uploads === 1 ? "unfinished upload" : "unfinished uploads", formatCount(contents.uploads), html`<${Bytes} value=${contents.upload_bytes} />`)}
       </div>

@@ -11,6 +11,7 @@ export function LineEditor({ control = {}, value, onInput, wrongLine, rows = 18,
   };
   useEffect(() => {
     const fit = () => {
+      if (!numbers.current) return; // the observer may still have a word after it is gone
       numbers.current.style.height = `${area.current.offsetHeight}px`;
       scroll();
     };
@@ -21,7 +22,7 @@ export function LineEditor({ control = {}, value, onInput, wrongLine, rows = 18,
   useEffect(scroll, [value]);
   const lines = Array.from({ length: count }, (_, index) => index + 1);
   return html`
-    <div class="lines">
+    <div class="line-editor">
       <pre ref=${numbers} aria-hidden="true">${lines.map((line) => (line === wrongLine ? html`<span class="wrong" key=${line}>${line}</span>` : `${line}\n`))}${"\n\n"}</pre>
       <textarea ...${control} ref=${area} class="code grow" aria-label=${label} rows=${rows} wrap="off" spellcheck=${false} autocapitalize="off" value=${value}
         onInput=${(event) => onInput(event.target.value)} onScroll=${scroll}></textarea>

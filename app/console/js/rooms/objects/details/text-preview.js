@@ -16,7 +16,7 @@ export function TextPreview({ bucket, objectKey, head }) {
   const formatted = data.isWhole && /json|^$/.test(head.type) ? format(data.text) : null;
   return html`
     ${formatted !== null && html`<${Check} label="Indent" checked=${pretty} onChange=${setPretty} />`}
-    <pre class="text" tabindex="0" aria-label="Content">${pretty && formatted !== null ? formatted : data.text}</pre>
+    <pre class="text-preview" tabindex="0" aria-label="Content">${pretty && formatted !== null ? formatted : data.text}</pre>
     ${!data.isWhole && html`<p class="quiet small">The first ${formatBytes(MAX_BYTES)} of ${formatBytes(head.size)}.</p>`}`;
 }
 

@@ -4,7 +4,7 @@ import { callApi } from "../../../api.js";
 import { Button } from "../../../components/button.js";
 import { ErrorNote } from "../../../components/error-note.js";
 import { Empty } from "../../../components/page.js";
-import { Badge, Time } from "../../../components/values.js";
+import { Badge, Operation, Time } from "../../../components/values.js";
 import { formatPlural } from "../../../format.js";
 import { useAction, useResource } from "../../../resource.js";
 import { useFilters } from "../filters.js";
@@ -53,12 +53,13 @@ function EventTable({ events, show }) {
   return html`
     <div class="scroll"><table class="event-table">
       <caption class="screen-reader">Administrative changes, the newest first</caption>
-      <thead><tr><th scope="col">Time</th><th scope="col">Action</th><th scope="col">Who</th><th scope="col" class="wide-only">What</th><th scope="col">Outcome</th></tr></thead>
+      <thead><tr><th scope="col">Time</th><th scope="col">Action</th><th scope="col" class="wide-only">Who</th><th scope="col" class="wide-only">What</th><th scope="col">Outcome</th></tr></thead>
       <tbody>${events.map((one) => html`
         <tr key=${one.id}>
           <td><${Time} value=${one.time} /></td>
-          <td><button type="button" class="link" onClick=${() => show(one)}>${one.action}</button></td>
-          <td title=${one.principal}>${shortName(one.principal)}<div class="quiet small">${one.address || one.source}</div></td>
+          <td><button type="button" class="link" onClick=${() => show(one)}><${Operation} name=${one.action} /></button>
+            <div class="narrow-only quiet small">${shortName(one.principal)}, ${one.address || one.source}</div></td>
+          <td class="wide-only" title=${one.principal}>${shortName(one.principal)}<div class="quiet small">${one.address || one.source}</div></td>
           <td class="wide-only event-resource mono small">${one.resource || "–"}</td>
           <td><${Badge} kind=${one.outcome === "Success" ? "good" : "bad"}>${one.outcome}<//></td>
         </tr>`)}</tbody>

@@ -9,7 +9,7 @@ export function Diff({ before, after }) {
   return html`
     <section class="stack tight">
       <h3>Before and after</h3>
-      <pre class="diff" tabindex="0" aria-label="Lines before and after the change">${lines.map(({ sign, text }, index) => html`
+      <pre class="change-lines" tabindex="0" aria-label="Lines before and after the change">${lines.map(({ sign, text }, index) => html`
         <span key=${index} class="diff-line ${sign === "+" ? "came" : sign === "-" ? "went" : ""}">${sign} ${text}\n</span>`)}</pre>
     </section>`;
 }

@@ -6,7 +6,7 @@ export const NAMES = ["bucket", "prefix", "principal", "operation", "status", "s
 const TEXTS = [
   { name: "bucket", label: "Bucket" },
   { name: "prefix", label: "Key begins with" },
-  { name: "principal", label: "Caller", placeholder: "part of an ARN or access key" },
+  { name: "principal", label: "Caller", placeholder: "ARN or access key" },
   { name: "operation", label: "Operation", placeholder: "GetObject" },
 ];
 const STATUSES = [["", "All"], ["error", "Errors (4xx, 5xx)"], ["2xx", "2xx"], ["3xx", "3xx"], ["4xx", "4xx"], ["5xx", "5xx"]];
