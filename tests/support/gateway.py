@@ -123,6 +123,10 @@ class Gateway:
         """Ask for a rolling restart."""
         self._running().send_signal(signal.SIGHUP)
 
+    def freeze_launcher(self) -> None:
+        """Stop the launcher's process for good: it replaces no worker that dies. Only `kill` ends the gateway then."""
+        self._running().send_signal(signal.SIGSTOP)
+
     def children(self) -> list[int]:
         """Process ids of the workers."""
         path = Path(f"/proc/{self._running().pid}/task/{self._running().pid}/children")

@@ -88,6 +88,7 @@ class Scene:
         """Let `act`, which is about `key`, run into `point`, then restart. Fails when it was answered."""
         # a commit of something else, such as a sign of life, is not what is to be cut short
         self.arm(point, repr(key) if point.startswith("index.") else "")
+        self.gateway.freeze_launcher()  # a new worker would only be killed while it imports
         try:
             act()
         except UNKNOWN:
