@@ -129,6 +129,15 @@ def test_a_rule_is_built_by_its_form(root_tab: Tab, s3: Any, bucket: str) -> Non
         s3.get_bucket_lifecycle_configuration(Bucket=bucket)
 
 
+def test_a_website_begins_with_an_index(root_tab: Tab, s3: Any, bucket: str) -> None:
+    """What the form offers is saved as it is; once it is saved there is nothing to save."""
+    page = root_tab.open(f"/console/buckets/{bucket}/settings/website")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Website: saved.")).to_be_visible()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    assert s3.get_bucket_website(Bucket=bucket)["IndexDocument"] == {"Suffix": "index.html"}
+
+
 def test_what_a_form_cannot_show_opens_as_xml(root_tab: Tab, s3: Any, bucket: str) -> None:
     """A lifecycle rule of the first version of the API; saving its XML changes what was changed, and no more."""
     old = {"ID": "old", "Prefix": "logs/", "Status": "Enabled", "Expiration": {"Days": 3}}

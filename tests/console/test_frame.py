@@ -66,13 +66,19 @@ def test_a_page_says_that_nobody_is_there(new_tab: Tab) -> None:
         page.clock.run_for(30_000)
 
 
-def test_palette_by_keyboard(root_tab: Tab) -> None:
-    """Ctrl-K, a word, Enter: another page, without the pointer."""
+def test_palette_by_keyboard(root_tab: Tab, bucket: str) -> None:
+    """Ctrl-K, a word, Enter: another page, without the pointer; pages and buckets are known from everywhere."""
     page = root_tab.page
     page.goto("/console/nowhere")
     expect(page.get_by_text("No such page")).to_be_visible()
     page.keyboard.press("Control+k")
-    page.keyboard.type("peop")
+    page.keyboard.type("audit")
+    expect(page.get_by_role("option")).to_have_text(["Audit logpage"])
+    page.get_by_role("combobox").fill(bucket)
+    expect(page.get_by_role("option").filter(has=page.get_by_text(bucket, exact=True))).to_be_visible()
+    page.get_by_role("combobox").fill("no such thing")
+    expect(page.get_by_text("Nothing has a name like this.")).to_be_visible()
+    page.get_by_role("combobox").fill("peop")
     expect(page.get_by_role("option")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/console/people"))

@@ -1,7 +1,10 @@
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useSignal, useState } from "../ui.js";
-import { navigate } from "../router.js";
+import { callApi } from "../api.js";
+import { useResource } from "../resource.js";
+import { navigate, pathTo } from "../router.js";
 
 const MAX_SHOWN = 50;
+const MAX_BUCKETS = 100;
 const sources = signal(new Map());
 const open = signal(false);
 
@@ -49,7 +52,8 @@ function PaletteDialog() {
     dialog.showModal();
     return () => dialog.close();
   }, []);
-  const found = useMemo(() => findCommands([...all.values()].flat(), text), [all, text]);
+  const { data: buckets = [] } = useResource(loadBuckets, []);
+  const found = useMemo(() => findCommands([...[...all.values()].flat(), ...buckets], text), [all, buckets, text]);
   const close = () => {
     open.value = false;
   };
@@ -76,15 +80,23 @@ function PaletteDialog() {
         autofocus value=${text} onInput=${onInput} onKeyDown=${onKeyDown} />
       <ul id="palette-list" role="listbox" aria-label="Commands">
         ${found.map((command, index) => html`
-          <li id="palette-${index}" key=${command.label} role="option" aria-selected=${String(index === at)} onClick=${() => choose(command)}>
+          <li id="palette-${index}" key=${command.href ?? command.label} role="option" aria-selected=${String(index === at)} onClick=${() => choose(command)}>
             <span class="grow cut">${command.label}</span><span class="quiet small">${command.hint}</span>
           </li>`)}
       </ul>
+      ${!found.length && html`<p class="quiet" role="status">Nothing has a name like this.</p>`}
     </dialog>`;
+}
+
+/** The first buckets, from wherever one is; none without the right to list them. */
+async function loadBuckets(signal) {
+  const { buckets } = await callApi("GET", "buckets", { query: { limit: MAX_BUCKETS }, signal });
+  return buckets.map(({ name }) => ({ label: name, hint: "bucket", href: pathTo(["buckets", name, "objects"]) }));
 }
 
 function findCommands(commands, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const matches = (command) => words.every((word) => `${command.label} ${command.hint ?? ""}`.toLowerCase().includes(word));
-  return commands.filter(matches).slice(0, MAX_SHOWN);
+  const isFirst = ({ href }, index) => !href || commands.findIndex((one) => one.href === href) === index;
+  return commands.filter((command, index) => matches(command) && isFirst(command, index)).slice(0, MAX_SHOWN);
 }

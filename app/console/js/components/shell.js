@@ -2,6 +2,7 @@
 import { classes, html, useEffect, useMemo, useSignal, useState } from "../ui.js";
 import { navigate, page, pathTo } from "../router.js";
 import { openRooms } from "../rooms.js";
+import { may } from "../session.js";
 import { signOut } from "../sign-in.js";
 import { Button } from "./button.js";
 import { Confirmation } from "./dialog.js";
@@ -21,7 +22,7 @@ export function Shell({ session }) {
   useEffect(() => {
     if (!name) navigate(pathTo([rooms[0].name]), { replace: true });
   }, [name]);
-  useCommands("rooms", () => rooms.map((room) => ({ label: room.label, hint: "room", href: pathTo([room.name]) })), [rooms]);
+  useCommands("rooms", () => rooms.flatMap(commandsOf), [rooms]);
   useCommands("session", () => [{ label: "Sign out", run: signOut }], []);
   const room = rooms.find((one) => one.name === name);
   return html`
@@ -34,6 +35,11 @@ export function Shell({ session }) {
       </div>
     </div>
     <${Palette} /><${Confirmation} /><${Toasts} />`;
+}
+
+function commandsOf({ name, label, pages = [] }) {
+  const open = pages.filter((page) => !page.action || may(page.action));
+  return [{ label, hint: "room", href: pathTo([name]) }, ...open.map((page) => ({ label: page.label, hint: "page", href: pathTo([name, page.name]) }))];
 }
 
 function skip(event) {

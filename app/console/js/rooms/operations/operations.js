@@ -4,6 +4,7 @@ import { ErrorNote } from "../../components/error-note.js";
 import { Page, Tabs } from "../../components/page.js";
 import { loadStyle } from "../../components/style.js";
 import { pathTo } from "../../router.js";
+import { OPERATIONS } from "../../rooms.js";
 import { may } from "../../session.js";
 import { AuditPage } from "./audit/audit-page.js";
 import { GatewaysPage } from "./gateways-page.js";
@@ -11,13 +12,7 @@ import { JobsPage } from "./jobs/jobs-page.js";
 import { RequestsPage } from "./requests/requests-page.js";
 import { SettingsPage } from "./settings-page.js";
 
-const TABS = [
-  { name: "requests", label: "Requests", action: "sluice:ListRequests", view: RequestsPage },
-  { name: "jobs", label: "Jobs", action: "sluice:ListJobs", view: JobsPage },
-  { name: "gateways", label: "Gateways", action: "sluice:ListGateways", view: GatewaysPage },
-  { name: "settings", label: "Settings", action: "sluice:GetSettings", view: SettingsPage },
-  { name: "audit", label: "Audit log", action: "sluice:ListAuditEvents", view: AuditPage },
-];
+const VIEWS = { requests: RequestsPage, jobs: JobsPage, gateways: GatewaysPage, settings: SettingsPage, audit: AuditPage };
 
 /** Shows /console/operations/TAB. */
 export default function Operations({ segments, query }) {
@@ -26,12 +21,12 @@ export default function Operations({ segments, query }) {
   useEffect(() => void loadStyle(import.meta.url, "operations.css").then(() => setStyled(true), setError), []);
   if (error) return html`<${ErrorNote} error=${error} />`;
   if (!styled) return null;
-  const open = TABS.filter((tab) => may(tab.action));
+  const open = OPERATIONS.filter((tab) => may(tab.action));
   const current = segments[0] ? open.find((tab) => tab.name === segments[0]) : open[0];
   const tabs = open.map((tab) => ({ label: tab.label, href: pathTo(["operations", tab.name]), current: tab === current }));
   return html`
     <${Page} title=${current ? current.label : "No such page"}>
       <${Tabs} label="Operations" tabs=${tabs} />
-      ${current ? html`<${current.view} query=${query} />` : html`<p>There is nothing here, or you have no right to see it.</p>`}
+      ${current ? html`<${VIEWS[current.name]} query=${query} />` : html`<p>There is nothing here, or you have no right to see it.</p>`}
     <//>`;
 }

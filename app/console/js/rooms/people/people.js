@@ -46,7 +46,7 @@ export default function People({ segments, query }) {
   useEffect(() => {
     if (!name && open.length) navigate(pathTo(["people", open[0].name]), { replace: true });
   }, [name, open.length]);
-  useCommands("people", () => open.map((one) => ({ label: one.label, hint: "people", href: pathTo(["people", one.name]) })), [open.length]);
+  useCommands("people", () => open.map((one) => ({ label: one.label, hint: "page", href: pathTo(["people", one.name]) })), [open.length]);
   if (error && !known) return html`<${ErrorNote} error=${error} retry=${reload} />`;
   if (!known || !name) return null;
   // a user may see a page of itself, though not the list

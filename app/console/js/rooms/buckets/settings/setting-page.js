@@ -18,6 +18,7 @@ export function SettingPage({ kind, bucket }) {
   if (!loaded || !draft) return html`<${BucketError} name=${bucket.name} error=${setting.error} retry=${setting.reload} />`;
   const textProblem = draft.mode === "text" ? xmlProblem(draft.text, kind.root) : null;
   const problems = draft.mode === "form" ? kind.problems?.(draft.value, bucket) ?? {} : {};
+  const isNew = kind.saveUnchanged && loaded.source === null; // what the form begins with is something to save
   const wrong = Boolean(textProblem) || Object.values(problems).some(Boolean);
   const source = () => (draft.mode === "text" ? draft.text : kind.write(kind.tidy?.(draft.value) ?? draft.value));
   const save = async () => {
@@ -37,7 +38,7 @@ export function SettingPage({ kind, bucket }) {
           : html`<${TextForm} kind=${kind} draft=${draft} problem=${textProblem} onInput=${(text) => setting.setDraft({ ...draft, text })} />`}
       </div>
       <${ErrorNote} error=${setting.saveError} />
-      <${Foot} kind=${kind} setting=${setting} dirty=${dirty} wrong=${wrong} save=${save} />
+      <${Foot} kind=${kind} setting=${setting} dirty=${dirty} isNew=${isNew} wrong=${wrong} save=${save} />
       ${kind.After && html`<${kind.After} bucket=${bucket} loaded=${loaded} dirty=${dirty} wrong=${wrong} draft=${draft} source=${source} />`}
     </div>`;
 }
@@ -66,14 +67,14 @@ function Mode({ kind, setting, wrong }) {
 }
 
 /** The buttons below a setting. */
-export function Foot({ kind, setting, dirty, wrong, save }) {
+export function Foot({ kind, setting, dirty, isNew, wrong, save }) {
   const remove = async () => {
     const agreed = await confirm({ title: `Remove: ${kind.title}?`, message: kind.loss, action: "Remove" });
     if (agreed && (await setting.save(null))) toast(`${kind.title}: removed.`);
   };
   return html`
     <div class="setting-foot row">
-      <${Button} kind="primary" busy=${setting.saving} disabled=${!dirty || wrong} why=${wrong ? "Mend what is wrong first" : "Nothing has changed"} onClick=${save}>Save<//>
+      <${Button} kind="primary" busy=${setting.saving} disabled=${!(dirty || isNew) || wrong} why=${wrong ? "Mend what is wrong first" : "Nothing has changed"} onClick=${save}>Save<//>
       <${Button} disabled=${!dirty || setting.saving} onClick=${() => setting.setDraft(null)}>Undo changes<//>
       <span class="grow"></span>
       ${kind.loss && setting.loaded.source !== null && html`<${Button} kind="danger" disabled=${setting.saving} onClick=${remove}>Remove…<//>`}
