@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx._transports.default
 import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,8 @@ settings.load_profile(SIZE)
 
 # Typer builds the parsers of all our commands for each call of `CliRunner.invoke`: here only for the first one
 typer.main.get_command = cache(typer.main.get_command)
+# httpx reads all certificates of the world for each client, and for each `httpx.get`: 20 ms, mostly of no use here
+httpx._transports.default.create_ssl_context = cache(httpx._transports.default.create_ssl_context)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
