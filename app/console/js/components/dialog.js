@@ -23,7 +23,7 @@ export function Dialog({ title, onClose, foot, wide, children }) {
   return html`
     <dialog ref=${element} tabindex="-1" class=${wide ? "wide" : ""} aria-label=${title} onCancel=${cancel} onClose=${reopen}>
       <div class="dialog-body">
-        <div class="row"><h2 class="grow">${title}</h2><${Button} kind="plain" icon="close" label="Close" onClick=${onClose} /></div>
+        <div class="row dialog-head"><h2 class="grow breaks">${title}</h2><${Button} kind="plain" icon="close" label="Close" onClick=${onClose} /></div>
         ${children}
         ${foot && html`<div class="dialog-foot">${foot}</div>`}
       </div>

@@ -27,7 +27,8 @@ export function Shell({ session }) {
   const room = rooms.find((one) => one.name === name);
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to the content</a>
-    <div class=${classes("shell", open && "rooms-open")} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}>
+    <div class=${classes("shell", open && "rooms-open")} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}
+      onClick=${(event) => open && !event.target.closest("#rooms, .open-rooms") && setOpen(false)}>
       <${Rooms} rooms=${rooms} name=${name} session=${session} />
       <div>
         <${Bar} session=${session} open=${open} toggle=${() => setOpen(!open)} />
