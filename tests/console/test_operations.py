@@ -44,6 +44,8 @@ def test_requests_appear_and_one_shows_its_phases(root_tab: Tab, s3: Any, bucket
     expect(row(page, "GetObject")).to_have_count(1)
     page.get_by_label("Status").select_option("error")
     expect(page).to_have_url(re.compile("status=error"))
+    page.get_by_label("Request id").fill("AAAA")
+    expect(page).to_have_url(re.compile("request=AAAA"))
 
 
 def test_a_job_is_paused_resumed_and_run(root_tab: Tab) -> None:

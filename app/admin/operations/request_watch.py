@@ -58,6 +58,8 @@ class RequestFilter(NamedTuple):
     status: str = ""
     """A status such as `404`, a class such as `5xx`, or `error` for 4xx and 5xx."""
     slower_than_ms: float = 0.0
+    request: str = ""
+    """A request id."""
 
     def matches(self, request: Request) -> bool:
         """Return whether a watcher wants a request."""
@@ -66,6 +68,7 @@ class RequestFilter(NamedTuple):
             and (not self.prefix or (request["key"] or "").startswith(self.prefix))
             and (not self.operation or request["operation"] == self.operation)
             and (not self.status or self._has_status(request["status"]))
+            and (not self.request or request["request"] == self.request)
             and request["ms"] >= self.slower_than_ms
             and (not self.principal or self.principal in f"{request['principal']} {request['access_key']}".lower())
         )

@@ -55,9 +55,10 @@ def _wanted(
     operation: Annotated[str, Query(max_length=64)] = "",
     status: Annotated[str, Query(pattern=r"^([1-5][0-9][0-9]|[1-5]xx|error)?$")] = "",
     slower_than_ms: Annotated[float, Query(ge=0, le=1e9)] = 0.0,
+    request: Annotated[str, Query(max_length=64, description="Request id.")] = "",
 ) -> RequestFilter:
     """Return the filter of a query."""
-    return RequestFilter(bucket, prefix, principal.lower(), operation, status, slower_than_ms)
+    return RequestFilter(bucket, prefix, principal.lower(), operation, status, slower_than_ms, request.strip().upper())
 
 
 @router.get(

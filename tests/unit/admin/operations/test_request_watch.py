@@ -41,6 +41,8 @@ def asked(**fields: Any) -> dict[str, Any]:
         ({"status": "error"}, False),
         ({"slower_than_ms": 2}, True),
         ({"slower_than_ms": 2.5}, False),
+        ({"request": "R"}, True),
+        ({"request": "S"}, False),
     ],
 )
 def test_filters(wanted: dict[str, Any], is_wanted: bool) -> None:

@@ -2,12 +2,13 @@
 import { html } from "../../../ui.js";
 import { Field } from "../../../components/field.js";
 
-export const NAMES = ["bucket", "prefix", "principal", "operation", "status", "slower_than_ms"];
+export const NAMES = ["bucket", "prefix", "principal", "operation", "status", "slower_than_ms", "request"];
 const TEXTS = [
   { name: "bucket", label: "Bucket" },
   { name: "prefix", label: "Key begins with" },
   { name: "principal", label: "Caller", placeholder: "ARN or access key" },
   { name: "operation", label: "Operation", placeholder: "GetObject" },
+  { name: "request", label: "Request id", placeholder: "as answers name it" },
 ];
 const STATUSES = [["", "All"], ["error", "Errors (4xx, 5xx)"], ["2xx", "2xx"], ["3xx", "3xx"], ["4xx", "4xx"], ["5xx", "5xx"]];
 
