@@ -11,7 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.listed import go_outcomes, mint_outcomes, rust_outcomes
+from tests.support.listed import (
+    go_outcomes,
+    junit_outcomes,
+    mint_outcomes,
+    rust_outcomes,
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,11 @@ _KEY_ARN = f"arn:aws:kms:us-east-1:000000000000:key/{_KEY}"
 _MASTER = {"SLUICE_MASTER_KEY": "{master}"}
 _OPEN = {"SLUICE_DEFAULT_OBJECT_OWNERSHIP": "ObjectWriter", "SLUICE_DEFAULT_PUBLIC_ACCESS_BLOCK": "false"}
 """Buckets whose ACLs hold and of which nothing is blocked, for suites written for such."""
+_PYTHON = (
+    "python3 -m venv {build} && {build}/bin/pip install --quiet"
+    " -r requirements.txt -r test_requirements.txt pytest-asyncio pytest-timeout"
+)
+_JUNIT = ("--junitxml", "{place}/report.xml", "--timeout", "600")
 
 SUITES = {
     "objstore": Suite(
@@ -140,5 +150,21 @@ SUITES = {
         },
         settings={**_MASTER, "SLUICE_SIGV2": "on", **_OPEN},
         tls=True,
+    ),
+    "s3fs": Suite(
+        repository="fsspec/s3fs",
+        commit="b7ec8db5170d8a9afeeadc9efb7b4292a335bf6b",
+        build=("sh", "-c", _PYTHON),
+        command=("{build}/bin/python", "-m", "pytest", "-p", "s3fs_plugin", "-p", "no:cacheprovider", *_JUNIT, "s3fs"),
+        outcomes=junit_outcomes,
+        environment={
+            "PYTHONPATH": "{here}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "SLUICE_ENDPOINT": "{endpoint}",
+            "AWS_ACCESS_KEY_ID": "{access_key}",
+            "AWS_SECRET_ACCESS_KEY": "{secret_key}",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        },
+        settings={**_MASTER, **_OPEN},
     ),
 }
