@@ -56,6 +56,8 @@ def thawed() -> Iterator[None]:
     """A worker freezes what exists when it is ready."""
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # what collection made, see `tests/conftest.py`
 
 
 @pytest.mark.usefixtures("thawed")
