@@ -108,6 +108,8 @@ def test_frame_is_accessible(open_tab: Callable[..., Tab], scheme: str) -> None:
     tab.page.get_by_role("button", name="Rooms").click()
     expect(tab.page.get_by_role("link", name="Buckets")).to_be_visible()
     tab.check_accessibility()
+    tab.page.mouse.click(370, 700)
+    expect(tab.page.get_by_role("link", name="Buckets")).to_be_hidden()
 
 
 def test_first_load_is_small(new_tab: Tab) -> None:

@@ -20,6 +20,12 @@ export function Shell({ session }) {
   const name = current.segments[0];
   useEffect(() => setOpen(false), [current]);
   useEffect(() => {
+    if (!open) return undefined;
+    const close = (event) => event.target.closest("#rooms, .open-rooms") || setOpen(false);
+    document.addEventListener("click", close);
+    return () => document.removeEventListener("click", close);
+  }, [open]);
+  useEffect(() => {
     if (!name) navigate(pathTo([rooms[0].name]), { replace: true });
   }, [name]);
   useCommands("rooms", () => rooms.flatMap(commandsOf), [rooms]);
@@ -27,8 +33,7 @@ export function Shell({ session }) {
   const room = rooms.find((one) => one.name === name);
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to the content</a>
-    <div class=${classes("shell", open && "rooms-open")} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}
-      onClick=${(event) => open && !event.target.closest("#rooms, .open-rooms") && setOpen(false)}>
+    <div class=${classes("shell", open && "rooms-open")} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}>
       <${Rooms} rooms=${rooms} name=${name} session=${session} />
       <div>
         <${Bar} session=${session} open=${open} toggle=${() => setOpen(!open)} />
