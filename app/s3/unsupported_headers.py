@@ -26,6 +26,8 @@ ACCEPTS_ENCRYPTION = frozenset(
     ]
 )
 """Operations with encryption headers; `encryption` defines which headers each takes."""
+LISTS = frozenset({"ListObjects", "ListObjectsV2"})
+"""Operations that s3fs-fuse sends a customer's key to: they read no object, and need none."""
 CREATES_OBJECT = frozenset({"PutObject", "PostObject", "CopyObject", "CreateMultipartUpload"})
 """Operations that create an object, and so select its encryption."""
 SSE_ALGORITHMS = frozenset(ENCRYPTION + name for name in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled"))
@@ -65,17 +67,13 @@ ACCEPTS_LOCKS = tags.OPERATIONS
 def reject_unsupported_headers(request: S3Request) -> None:
     """Raise NotImplemented for an unsupported header.
 
-    Raises InvalidArgument for one that would set the encryption of a stored object.
+    Raises InvalidArgument for one that sets the encryption of an object where the operation makes none.
     """
     if COMMON_HEADERS.issuperset(request.amazon):
         return
     for name in request.amazon:
         if name.startswith(ENCRYPTION):
-            if request.operation not in ACCEPTS_ENCRYPTION or name not in SUPPORTED_SSE:
-                raise NotImplemented(Header=name)
-            if name in SSE_ALGORITHMS and request.operation not in CREATES_OBJECT:
-                raise sse_not_applicable(request, name)
-            request.sse = True
+            _take_encryption(request, name)
         if name in NAMES or (name == LAST_MODIFIED and request.operation not in DATED_OPERATIONS):
             raise NotImplemented(Header=name)
         if name.startswith(COPY_SOURCE_HEADERS) and (
@@ -99,6 +97,16 @@ def reject_unsupported_headers(request: S3Request) -> None:
             raise NotImplemented(Header=name)
         if name == "x-amz-object-ownership" and request.operation != "CreateBucket":
             raise NotImplemented(Header=name)
+
+
+def _take_encryption(request: S3Request, name: str) -> None:
+    """Note that the request has a header of encryption, if its operation takes this one."""
+    lists = request.operation in LISTS
+    if name not in SUPPORTED_SSE or not (lists or request.operation in ACCEPTS_ENCRYPTION):
+        raise NotImplemented(Header=name)
+    if name in SSE_ALGORITHMS and request.operation not in CREATES_OBJECT:
+        raise sse_not_applicable(request, name)
+    request.sse = not lists
 
 
 def sse_not_applicable(request: S3Request, name: str) -> InvalidArgument:

@@ -7,6 +7,7 @@ import hashlib
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.integration.functional.sealed import (
     MODES,
@@ -110,11 +111,11 @@ HEADERS: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_wrong_headers(gateway: Gateway, bucket: str, name: str) -> None:
+def test_wrong_headers(gateway: Gateway, s3: Any, bucket: str, name: str) -> None:
     headers, code = HEADERS[name]
-    with adding(client(gateway.endpoint), headers) as s3:
-        refused(s3.put_object, 400, code, Bucket=bucket, Key="k", Body=b"x")
-        refused(s3.create_multipart_upload, 400, code, Bucket=bucket, Key="k")
+    with adding(client(gateway.endpoint), headers) as wrong:
+        refused(wrong.put_object, 400, code, Bucket=bucket, Key="k", Body=b"x")
+        refused(wrong.create_multipart_upload, 400, code, Bucket=bucket, Key="k")
         assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
 
 
@@ -151,6 +152,8 @@ class adding:
             "HeadObject",
             "UploadPart",
             "DeleteObject",
+            "ListObjects",
+            "ListObjectsV2",
         ):
             self._s3.meta.events.register(f"before-call.s3.{operation}", self._add)
         return self._s3
@@ -168,6 +171,21 @@ def test_headers_of_new_objects_on_other_operations(gateway: Gateway, s3: Any, b
         place = {"Bucket": bucket, "Key": "k", "UploadId": upload, "PartNumber": 1}
         refused(told.upload_part, 400, "InvalidArgument", **place, Body=b"x")
         refused(told.delete_object, 501, "NotImplemented", Bucket=bucket, Key="k")
+        # s3fs-fuse tries without it only when it is told the name
+        for list_objects in (told.list_objects, told.list_objects_v2):
+            with pytest.raises(ClientError) as error:
+                list_objects(Bucket=bucket)
+            assert error.value.response["Error"]["Code"] == "InvalidArgument"
+            assert error.value.response["Error"]["ArgumentName"] == "x-amz-server-side-encryption"
+
+
+def test_a_listing_needs_no_key_of_a_customer(gateway: Gateway, s3: Any, bucket: str) -> None:
+    sealed = spelled(customer(SECRET))
+    names = {"SSECustomerAlgorithm": "algorithm", "SSECustomerKey": "key", "SSECustomerKeyMD5": "key-md5"}
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x", **customer(SECRET))
+    with adding(client(gateway.endpoint), {f"-customer-{names[name]}": sealed[name] for name in names}) as told:
+        for list_objects in (told.list_objects, told.list_objects_v2):
+            assert [found["Key"] for found in list_objects(Bucket=bucket)["Contents"]] == ["k"]
 
 
 def test_an_encryption_context_is_refused(s3: Any, bucket: str) -> None:
