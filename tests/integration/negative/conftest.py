@@ -30,10 +30,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture
 def site(built: Site) -> Iterator[Site]:
     """The gateway. When the test is over, nothing may have been stored, changed or lost outside of `fresh` buckets."""
-    before = built.state()
+    before = built.before or built.state()
+    built.before = None
     yield built
     try:
-        built.unchanged(before)
+        built.before = built.unchanged(before)
     except AssertionError:
         built.fill()  # lest every later test fails too
         raise

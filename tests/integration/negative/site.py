@@ -62,6 +62,8 @@ class Site:
     """An open upload in the first account's bucket, key `keep/upload`, part 1 uploaded."""
     others_upload: str = ""
     fresh_buckets: int = 0
+    before: State | None = None
+    """Its state after the last test that left it as it was: that before the next one."""
 
     def __post_init__(self) -> None:
         self.host = self.gateway.endpoint.removeprefix("http://")
@@ -183,17 +185,21 @@ class Site:
                 found[f"{key}?{upload_id}"] = list(zip(parts.all("PartNumber"), parts.all("ETag"), strict=True))
         return found
 
-    def unchanged(self, before: State) -> None:
-        """Fail unless all is as it was: every bucket, object, header, upload and part, and no new file of data."""
-        before = dict(before)
-        after, blobs, fresh = self.state(), before.pop("blobs"), before.pop("fresh")
-        new = after.pop("blobs") - blobs
-        filled = after.pop("fresh") > fresh
-        assert after == before
-        if filled:  # what lies in a fresh bucket is data too
-            return
+    def unchanged(self, before: State) -> State | None:
+        """Fail unless all is as it was: every bucket, object, header, upload and part, and no new file of data.
+
+        Returns the state that it is in, unless files of data are still on their way.
+        """
+        after = self.state()
+        new = after["blobs"] - before["blobs"]
+        fixed = [{key: value for key, value in state.items() if key not in GROWING} for state in (before, after)]
+        assert fixed[1] == fixed[0]
+        if after["fresh"] > before["fresh"]:  # what lies in a fresh bucket is data too
+            return None
         if new:  # a writer whose client went away cleans up behind the answer
-            eventually(lambda: not self.blobs() - blobs, "no refused request leaves data behind")
+            eventually(lambda: not self.blobs() - before["blobs"], "no refused request leaves data behind")
+            return None
+        return after
 
     # what an attacker would do
     def attacks(self, bucket: str = GROUND) -> list[Request]:
@@ -222,4 +228,6 @@ class Site:
 
 
 PART_ETAG = md5(b"part one", usedforsecurity=False).hexdigest()
+GROWING = ("blobs", "fresh")
+"""Of a state: what requests to fresh buckets add to."""
 VARYING = ("date", "x-amz-request-id", "x-amz-id-2")
