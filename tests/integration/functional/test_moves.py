@@ -19,6 +19,8 @@ from tests.support.waiting import eventually
 
 KEYS = sized(60, 2000)
 SIZES = (100, 5000, 400_000)
+PAUSE_SECONDS = sized(0.03, 0.0)
+"""Between two requests of a user: a move takes as long as it takes, and they would only take its cores."""
 
 
 def body(key: str, turn: int) -> bytes:
@@ -57,7 +59,7 @@ class User(threading.Thread):
 
     def run(self) -> None:
         turn = 0
-        while not self._ending.is_set():
+        while not self._ending.wait(PAUSE_SECONDS):
             turn += 1
             key = self._chance.choice(self._keys)
             try:

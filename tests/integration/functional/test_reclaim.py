@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from sluice_s3.app.jobs.pacing import SPREAD_SECONDS
+from tests.support.environment import sized
 from tests.support.gateway import Gateway, client
 from tests.support.waiting import eventually
 
@@ -20,6 +21,8 @@ OBJECTS = 300
 SIZE = 200_000
 """Too large for a pack."""
 GRACE = 1.0
+PAUSE_SECONDS = sized(0.02, 0.0)
+"""Between two rounds of a client: the gateway is busy either way."""
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def load(gateway: Gateway) -> Iterator[list[int]]:
 
     def work(number: int) -> None:
         s3 = client(gateway.endpoint)
-        while not stop.is_set():
+        while not stop.wait(PAUSE_SECONDS):
             s3.put_object(Bucket="reclaim", Key=f"busy{number}", Body=bytes(SIZE))
             s3.get_object(Bucket="reclaim", Key=f"busy{number}")["Body"].read()
             done.append(number)
