@@ -101,7 +101,9 @@ def run_round(name: str, suite: Suite, checkout: Path, added: dict[str, str], lo
 def run_suite(name: str, checkout: Path, logs: Path | None) -> int:
     """Run all rounds of a suite and print how they went; returns the exit code."""
     suite = SUITES[name]
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True).stdout.strip()
+    head = ""
+    if suite.commit:
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True).stdout.strip()
     print(f"{suite.repository} {head[:9]}", flush=True)
     if head != suite.commit:
         print(f"the lists are of its commit {suite.commit[:9]}: others have other tests")
@@ -125,14 +127,16 @@ def main() -> int:
     chosen = parser.parse_args()
     if unknown := set(chosen.suites) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}")
-    there = [name for name in chosen.suites or SUITES if (chosen.directory / name).is_dir()]
+    # those that come as packages would download them: only when they are named
+    checkouts = {name: chosen.directory / name for name, suite in SUITES.items() if suite.commit or not chosen.suites}
+    there = [name for name in chosen.suites or SUITES if name not in checkouts or checkouts[name].is_dir()]
     if not there:
         parser.error(f"{chosen.directory} has a checkout of none of: {', '.join(chosen.suites or SUITES)}")
     for name in sorted(set(chosen.suites or SUITES) - set(there)):
-        print(f"no checkout of {SUITES[name].repository}")
+        print(f"no checkout of {SUITES[name].repository}" if SUITES[name].commit else f"{name}: only when it is named")
     if chosen.logs:
         chosen.logs.mkdir(parents=True, exist_ok=True)
-    return max(run_suite(name, (chosen.directory / name).resolve(), chosen.logs) for name in there)
+    return max(run_suite(name, checkouts.get(name, BUILD / name).resolve(), chosen.logs) for name in there)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from tests.support.listed import (
     go_outcomes,
+    java_outcomes,
     junit_outcomes,
     mint_outcomes,
     rust_outcomes,
+    shell_outcomes,
 )
 
 
@@ -26,7 +28,7 @@ class Suite:
     repository: str
     """On GitHub; its checkout has the last part of this name."""
     commit: str
-    """The one whose tests the lists name."""
+    """The one whose tests the lists name; empty when they come as packages, without a checkout."""
     command: tuple[str, ...]
     outcomes: Callable[[Path], dict[str, str]]
     """Reads the report, which is `{place}/report.xml` if the command names it, otherwise what it printed."""
@@ -60,6 +62,14 @@ _PYTHON = (
     " -r requirements.txt -r test_requirements.txt pytest-asyncio pytest-timeout"
 )
 _JUNIT = ("--junitxml", "{place}/report.xml", "--timeout", "600")
+_MOUNTS = {
+    "v4": "sigv4",
+    "v2": "sigv2",
+    "md5": "enable_content_md5",
+    "aes256": "use_sse",
+    "own-key": "use_sse=custom:/tmp/ssekey",
+}
+"""Options of s3fs."""
 
 SUITES = {
     "objstore": Suite(
@@ -166,5 +176,36 @@ SUITES = {
             "AWS_DEFAULT_REGION": "us-east-1",
         },
         settings={**_MASTER, **_OPEN},
+    ),
+    "s3fs-fuse": Suite(
+        repository="s3fs-fuse/s3fs-fuse",
+        commit="46017f2d9bb5043cbb7c1165f322114295fe38f2",
+        build=("{here}/s3fs_fuse.sh", "build", "{build}"),
+        command=("sh", "-c", '"$0" run "$1" "$2" "$OPTIONS"', "{here}/s3fs_fuse.sh", "{build}", "{place}"),
+        outcomes=shell_outcomes,
+        environment={
+            "S3PROXY_BINARY": "",
+            "S3PROXY_CACERT_FILE": "{certificate}",
+            "S3_URL": "{endpoint}",
+            "TEST_BUCKET_1": "{bucket}",
+            "AWS_ACCESS_KEY_ID": "{access_key}",
+            "AWS_SECRET_ACCESS_KEY": "{secret_key}",
+        },
+        settings={**_MASTER, "SLUICE_SIGV2": "on"},
+        rounds={name: {"OPTIONS": options} for name, options in _MOUNTS.items()},
+        tls=True,
+    ),
+    "hadoop": Suite(
+        repository="apache/hadoop",
+        commit="",
+        build=("mvn", "-q", "-B", "-f", "{here}/hadoop/pom.xml", "-Dto={build}", "test-compile"),
+        command=("{here}/hadoop/run.sh", "{build}", "{place}"),
+        outcomes=java_outcomes,
+        environment={
+            "SLUICE_ENDPOINT": "{endpoint}",
+            "S3_BUCKET": "{bucket}",
+            "AWS_ACCESS_KEY_ID": "{access_key}",
+            "AWS_SECRET_ACCESS_KEY": "{secret_key}",
+        },
     ),
 }

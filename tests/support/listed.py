@@ -35,12 +35,22 @@ def worst(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def junit_outcomes(report: Path) -> dict[str, str]:
     """What pytest wrote: a test passed when neither it nor its clean-up went wrong."""
+    cases = ElementTree.parse(report).iter("testcase")
+    return worst((case.get("name", "").replace(" ", "_"), _outcome(case)) for case in cases)
+
+
+def java_outcomes(report: Path) -> dict[str, str]:
+    """What JUnit wrote: classes inherit their tests, so that the name of the class is a part of theirs."""
     pairs = []
     for case in ElementTree.parse(report).iter("testcase"):
-        bad = [child for child in case if child.tag in ("failure", "error", "skipped")]
-        text = f"{bad[0].tag}: {(bad[0].get('message') or '').partition(chr(10))[0]}" if bad else PASSED
-        pairs.append((case.get("name", "").replace(" ", "_"), text))
+        name = case.get("classname", "").rpartition(".")[2] + "." + case.get("name", "").removesuffix("()")
+        pairs.append((name.replace(" ", "_"), _outcome(case)))
     return worst(pairs)
+
+
+def _outcome(case: ElementTree.Element) -> str:
+    bad = [child for child in case if child.tag in ("failure", "error", "skipped")]
+    return f"{bad[0].tag}: {(bad[0].get('message') or '').partition(chr(10))[0]}" if bad else PASSED
 
 
 def go_outcomes(printed: Path) -> dict[str, str]:
@@ -61,6 +71,16 @@ def rust_outcomes(printed: Path) -> dict[str, str]:
         if line.startswith("test ") and " ... " in line:
             name, _, result = line.removeprefix("test ").partition(" ... ")
             found[name.partition(" - ")[0]] = PASSED if result == "ok" else result
+    return found
+
+
+def shell_outcomes(printed: Path) -> dict[str, str]:
+    """What the shell functions of s3fs-fuse's tests printed, each after its name."""
+    found = {}
+    for line in printed.read_text(errors="replace").splitlines():
+        name, _, result = line.partition(" ")
+        if name.startswith("test_") and result in ("passed", "failed"):
+            found[name] = result
     return found
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.listed import go_outcomes, mint_outcomes, report, rust_outcomes
+from tests.support.listed import go_outcomes, java_outcomes, mint_outcomes, report, rust_outcomes, shell_outcomes
 
 
 @pytest.fixture
@@ -22,6 +22,19 @@ def test_go_counts_the_innermost_tests(printed: Path) -> None:
 def test_rust(printed: Path) -> None:
     printed.write_text("test aws::a ... ok\ntest aws::b - should panic ... FAILED\ntest result: FAILED. 1 passed\n")
     assert rust_outcomes(printed) == {"aws::a": "passed", "aws::b": "FAILED"}
+
+
+def test_shell(printed: Path) -> None:
+    printed.write_text('s3fs: test_a failed\ntest_a passed\ntest_b: "of b"\ntest_b failed\nPASS: test_c\n')
+    assert shell_outcomes(printed) == {"test_a": "passed", "test_b": "failed"}
+
+
+def test_java_names_the_class_that_ran_a_test(printed: Path) -> None:
+    printed.write_text(
+        '<testsuite><testcase name="a()" classname="org.One"/><testcase name="a()" classname="org.Two">'
+        '<failure message="no&#10;more"/></testcase></testsuite>'
+    )
+    assert java_outcomes(printed) == {"One.a": "passed", "Two.a": "failure: no"}
 
 
 def test_mint_takes_the_worst_of_a_test_that_reports_twice(printed: Path) -> None:
