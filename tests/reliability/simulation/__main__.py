@@ -34,7 +34,7 @@ def run_in_child(seed: int, template: Path) -> bool:
         findings = trial.run()
         for finding in findings[:3]:
             print(f"seed {seed}: {finding}", flush=True)
-        done = f"{trial.scheduler.steps} steps, {trial.acknowledged} changes acknowledged"
+        done = f"{trial.scheduler.steps} steps, {trial.acknowledged} changes acknowledged, {trial.moved} bytes moved"
         print(f"seed {seed}: {done}, {trial.digest()}", flush=True)
         code = bool(findings)
     except BaseException:

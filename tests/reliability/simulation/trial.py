@@ -18,6 +18,8 @@ from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import OrphanSweeper
 from sluice_s3.app.store import objects, reading
@@ -34,9 +36,12 @@ from tests.reliability.simulation.replaced import Mount
 from tests.reliability.simulation.scheduler import Loop, Scheduler, Simulation
 
 KEYS = ("a", "b", "c", "d")
-SMALL, LARGE = 300, 9000
+SMALL, LARGE = 2000, 9000
+PACK_THRESHOLD, PACK_SIZE = 4096, 16_384
+"""Bytes. A pack is full after a few small bodies, so that some are mostly dead soon."""
+COMPACTION_RATE = 1 << 30
 CUTS = 2
-GRACE_SECONDS = 0.05
+GRACE_SECONDS = 0.01
 logging.disable(logging.CRITICAL)
 
 
@@ -71,26 +76,34 @@ class Bytes:
 class Gateway:
     """A worker with an index, a store and jobs of its own, in a simulated thread."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, count: Callable[[int, int], None]) -> None:
         self.root = root
+        self.count = count
+        """Takes the bytes that compaction moved and freed."""
 
     async def start(self) -> None:
         self.index = SqliteIndex(self.root / "index/sluice.db", self.root / "run", local_only=False)
         await self.index.start()
-        driver = SimulatedDriver(self.root / "data", create=False, threads=4, pack_threshold=1024, pack_size=1 << 20)
+        driver = SimulatedDriver(
+            self.root / "data", create=False, threads=4, pack_threshold=PACK_THRESHOLD, pack_size=PACK_SIZE
+        )
         await driver.start()
         self.store = Store(self.index, NamedDriver(driver, "default"))
         self.store.open_packs()
 
     async def jobs(self, oldest: Callable[[], int], *, leads: bool) -> None:
         now = lambda: int(time.monotonic() * 1000)  # noqa: E731
-        garbage = GarbageCollector(self.store, oldest, now, GRACE_SECONDS)
+        journals = JournalWriter(self.store)
+        garbage = GarbageCollector(self.store, oldest, now, GRACE_SECONDS, journals.bound)
+        compactor = Compactor(self.store, COMPACTION_RATE, GRACE_SECONDS, self.count)
         sweeper = OrphanSweeper(self.store, self.index.is_writer_dead)
         while True:
             try:
                 await sweeper.run_once()
                 if leads:
+                    await journals.run_once()
                     await garbage.run_once()
+                    await compactor.run_once()
             except (DomainError, DriverError):
                 pass
             await asyncio.sleep(0.02)
@@ -109,6 +122,8 @@ class Trial:
         self.begun: dict[object, float] = {}
         self.findings: list[str] = []
         self.bodies = 0
+        self.moved = 0
+        """Bytes that compaction moved."""
 
     def run(self) -> list[str]:
         """Return what is wrong."""
@@ -162,7 +177,7 @@ class Trial:
         self.scheduler.wait(lambda: False)
 
     async def _work(self, place: Path, number: int, operations: int) -> None:
-        gateway = Gateway(place)
+        gateway = Gateway(place, self._count_compaction)
         await gateway.start()
         jobs = asyncio.create_task(gateway.jobs(self._oldest, leads=number == 0))
         if not operations:
@@ -173,6 +188,9 @@ class Trial:
             await asyncio.gather(*(self._client(gateway, operations) for _ in range(3)))
             await asyncio.sleep(0.2)
         jobs.cancel()
+
+    def _count_compaction(self, moved: int, _freed: int) -> None:
+        self.moved += moved
 
     def _oldest(self) -> int:
         return int(min(self.begun.values(), default=time.monotonic()) * 1000)
@@ -196,7 +214,7 @@ class Trial:
         self.bodies += 1
         seen = [one.value for one in self.history[key] if one.kind is Kind.WRITE]
         condition = self.random.choice([None, None, IF_NONE_MATCH, *seen[-1:], *seen[-1:]])
-        body = f"{key} {self.bodies} ".encode() * self.random.choice((SMALL // 8, LARGE // 8))
+        body = f"{key} {self.bodies} ".encode() * self.random.choice((SMALL // 8, SMALL // 8, SMALL // 8, LARGE // 8))
         await self._change(key, Kind.WRITE, hashlib.md5(body).hexdigest(), condition, gateway, body)
 
     async def _change(
