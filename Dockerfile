@@ -16,7 +16,12 @@ RUN python3 -m venv --without-pip /opt/sluice && \
     python3 -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
 print('\n'.join(d for e in filter(None, sys.argv[1].split(',')) for d in extras[e]))" "${EXTRAS}" > /extras && \
     python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /extras && \
-    find /opt/sluice -name '*.so' -exec strip --strip-unneeded {} +
+    find /opt/sluice -name '*.so' -exec strip --strip-unneeded {} + && \
+    # a fifth of it is what no part of Sluice loads: tests and C of libraries, other databases, a highlighter's grammars
+    cd /opt/sluice/lib/python3.*/site-packages && \
+    rm -r apsw/tests apsw/sqlite_extra_binaries greenlet/tests sqlalchemy/testing sqlalchemy/dialects/mssql \
+    sqlalchemy/dialects/mysql sqlalchemy/dialects/oracle pygments/lexers/[a-z]*.py pygments/lexers/__pycache__ && \
+    find . -type f -regex '.*\.\(c\|cpp\|h\|hpp\|pxd\|pyi\|pyx\)' -delete
 
 FROM dependencies AS installed
 COPY LICENSE NOTICE README.md setup.py ./
@@ -30,7 +35,7 @@ RUN python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --no-d
 
 FROM ${PYTHON} AS base
 # tini as PID 1 takes signals from the first moment and reaps what health checks leave; curl is for health checks of others
-RUN apt-get update && apt-get install -y --no-install-recommends curl tini && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin && \
+RUN apt-get update && apt-get install -y --no-install-recommends curl tini && apt-get clean && rm -rf /var/lib/apt/lists/* && \
     groupadd --gid 10001 sluice && \
     useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sluice && \
     install -d -o 10001 -g 10001 -m 0700 /secrets && \
