@@ -120,6 +120,7 @@ def test_a_bucket_is_made_filled_and_an_object_brought_back(
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     keyboard.type("by-keyboard")
     keyboard.use(page.get_by_label("Keep versions"), "Space")
+    expect(page.get_by_role("dialog").get_by_role("button", name="Create")).to_be_enabled()  # it knows the stores
     keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/console/buckets/by-keyboard/objects$"))
     expect(page.get_by_text("This bucket is empty")).to_be_visible()

@@ -110,7 +110,7 @@ def test_a_gateway_that_refuses_a_shape(tmp_path: Path) -> None:
         thread = Thread(target=server.serve_forever)
         thread.start()
         words = ["--target", f"peer=http://127.0.0.1:{server.server_port}", "--shape", "minio-go", "--rounds", "1"]
-        words += ["--seconds", "0.1", "--output", str(output)]
+        words += ["--seconds", "0.5", "--output", str(output)]
         done = CliRunner().invoke(cli, ["shapes", *words])
         server.shutdown()
         thread.join()
