@@ -32,7 +32,7 @@ from sluice_s3.app.index.sqlite.files import IndexFiles
 from sluice_s3.app.index.sqlite.gathering import JobGathering
 from sluice_s3.app.index.sqlite.runner import OpenTransaction
 from sluice_s3.app.private_files import open_file
-from sluice_s3.app.scheduling import avoid_preemption
+from sluice_s3.app.process_tuning import avoid_preemption
 
 logger = logging.getLogger("sluice.index")
 
