@@ -72,9 +72,9 @@ async def test_two_processes_take_turns(index: SqliteIndex, directory: Path) -> 
     smallest = 0.0
     for attempt in range(3):  # a busy machine may give two processes unequal shares of its cores
         smallest = max(smallest, await smaller_share(index, directory, f"bucket{attempt}"))
-        if smallest > 0.2:
+        if smallest > 0.1:
             break
-    assert smallest > 0.2
+    assert smallest > 0.1
 
 
 async def smaller_share(index: SqliteIndex, directory: Path, bucket: str) -> float:
