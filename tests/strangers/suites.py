@@ -57,6 +57,7 @@ _KEY_ARN = f"arn:aws:kms:us-east-1:000000000000:key/{_KEY}"
 _MASTER = {"SLUICE_MASTER_KEY": "{master}"}
 _OPEN = {"SLUICE_DEFAULT_OBJECT_OWNERSHIP": "ObjectWriter", "SLUICE_DEFAULT_PUBLIC_ACCESS_BLOCK": "false"}
 """Buckets whose ACLs hold and of which nothing is blocked, for suites written for such."""
+_KEYS = {"AWS_ACCESS_KEY_ID": "{access_key}", "AWS_SECRET_ACCESS_KEY": "{secret_key}"}
 _PYTHON = (
     "python3 -m venv {build} && {build}/bin/pip install --quiet"
     " -r requirements.txt -r test_requirements.txt pytest-asyncio pytest-timeout"
@@ -102,8 +103,7 @@ SUITES = {
             "TEST_INTEGRATION": "1",
             "TEST_S3_SIGNATURE_ENFORCEMENT": "1",
             "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "{access_key}",
-            "AWS_SECRET_ACCESS_KEY": "{secret_key}",
+            **_KEYS,
             "AWS_ENDPOINT": "{endpoint}",
             "AWS_ALLOW_HTTP": "true",
             "AWS_BUCKET": "{bucket}",
@@ -171,8 +171,7 @@ SUITES = {
             "PYTHONPATH": "{here}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "SLUICE_ENDPOINT": "{endpoint}",
-            "AWS_ACCESS_KEY_ID": "{access_key}",
-            "AWS_SECRET_ACCESS_KEY": "{secret_key}",
+            **_KEYS,
             "AWS_DEFAULT_REGION": "us-east-1",
         },
         settings={**_MASTER, **_OPEN},
@@ -188,8 +187,7 @@ SUITES = {
             "S3PROXY_CACERT_FILE": "{certificate}",
             "S3_URL": "{endpoint}",
             "TEST_BUCKET_1": "{bucket}",
-            "AWS_ACCESS_KEY_ID": "{access_key}",
-            "AWS_SECRET_ACCESS_KEY": "{secret_key}",
+            **_KEYS,
         },
         settings={**_MASTER, "SLUICE_SIGV2": "on"},
         rounds={name: {"OPTIONS": options} for name, options in _MOUNTS.items()},
@@ -204,8 +202,7 @@ SUITES = {
         environment={
             "SLUICE_ENDPOINT": "{endpoint}",
             "S3_BUCKET": "{bucket}",
-            "AWS_ACCESS_KEY_ID": "{access_key}",
-            "AWS_SECRET_ACCESS_KEY": "{secret_key}",
+            **_KEYS,
         },
     ),
 }

@@ -2,7 +2,7 @@
 
 A start of its own costs a second of CPU, nearly all of it imports. What runs is the same: `app.cli.main.main`
 with arguments, environment, directory, standard streams and session of its own. Others (and all that measure coverage)
-start anew.
+start again.
 
 The process is `python -m tests.support.quick`. It takes requests as JSON on its standard input, a Unix socket: a
 command to start (with its output and error descriptors; the answer is a pid), or a pid whose exit code it returns.
@@ -135,7 +135,7 @@ def _is_quick(command: Sequence[str], environment: Mapping[str, str]) -> bool:
 
 
 def build_parsers_once() -> None:
-    """Typer builds those of all our commands for each call anew: a tenth of what a start costs."""
+    """Typer builds those of all our commands again for each call: a tenth of what a start costs."""
     typer.main.get_command = cache(typer.main.get_command)
     typer.main.get_command(importlib.import_module("sluice_s3.app.cli.main").cli)
 

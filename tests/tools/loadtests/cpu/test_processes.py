@@ -44,10 +44,10 @@ def test_a_tree_with_a_child_that_exited() -> None:
 def test_own_cpu_is_the_process_clock() -> None:
     """In a process that has no others, as that of the tests has."""
     measure = "before = time.process_time(); print(before, procfs.cpu_seconds(os.getpid()), time.process_time())"
-    work = "import os, time; from sluice_s3.loadtests.common import procfs; sum(range(6_000_000)); " + measure
+    work = "import os, time; from sluice_s3.loadtests.common import procfs; sum(range(20_000_000)); " + measure
     printed = subprocess.run([sys.executable, "-c", work], check=True, capture_output=True, text=True).stdout
     before, measured, after = map(float, printed.split())
-    assert before > 0.03  # more than the clock ticks that are its tolerance
+    assert before > 0.05
     assert before - 0.02 <= measured <= after + 0.02
 
 
