@@ -2,7 +2,7 @@
 
 A start of its own costs a second of CPU, nearly all of it imports. What runs is the same: `app.cli.main.main`
 with arguments, environment, directory, standard streams and session of its own. Others (and all that measure coverage)
-start again.
+start a fresh interpreter.
 
 The process is `python -m tests.support.quick`. It takes requests as JSON on its standard input, a Unix socket: a
 command to start (with its output and error descriptors; the answer is a pid), or a pid whose exit code it returns.
