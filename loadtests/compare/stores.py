@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from sluice_s3.storage_drivers.mountinfo import mount_of
 
 DRIVERS = ("local", "efs", "fuse")
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,31}")
+SLOWER = re.compile(r"slower=([1-9][0-9]{0,2}(?:\.[0-9]{1,3})?)")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Store:
     """A store in the directory `path`, or in a temporary one if `path` is empty.
 
     A temporary one lies under the mount that `kind` names: `local` (none), one of another project's file systems, or
-    `mount`: one of `loadtests.mounts` with this profile and personality.
+    `mount`: one of `loadtests.mounts` with this profile and personality, whose calls take `slower` times as long.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Store:
     driver: str = ""
     profile: str = "none"
     personality: str = ""
+    slower: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class ProvisionedStore:
 
 
 def parse_store(text: str) -> Store:
-    """Parse `NAME=PATH`, `NAME=PATH:DRIVER`, `NAME=PROFILE` or `PROFILE`.
+    """Parse `NAME=PATH`, `NAME=PATH:DRIVER`, `NAME=PROFILE`, `NAME=PROFILE,slower=FACTOR` or `PROFILE`.
 
     Also parses `local`, `fuse`, personalities, and names of other projects' file systems. Raises PlanError.
     """
@@ -75,7 +77,20 @@ def parse_store(text: str) -> Store:
     return Store(name, "path", where.resolve(), driver)
 
 
-def _parse_kind(name: str, kind: str) -> Store:
+def _parse_kind(name: str, text: str) -> Store:
+    kind, comma, option = text.partition(",")
+    store = _store_of_kind(name, kind)
+    if not comma:
+        return store
+    found = SLOWER.fullmatch(option)
+    if found is None:
+        raise PlanError(f"store {name}: {option!r} is not slower=FACTOR, a number from 1 on")
+    if store.kind != "mount":
+        raise PlanError(f"store {name}: only a mount that is made here, as fuse or efs-004, can be slower")
+    return replace(store, slower=float(found[1]))
+
+
+def _store_of_kind(name: str, kind: str) -> Store:
     if kind == "local":
         return Store(name, "local", driver="local")
     if kind in PROGRAMS:
@@ -124,7 +139,9 @@ def provision(store: Store, parent: Path) -> Iterator[ProvisionedStore]:
         if store.kind == "local":
             yield ProvisionedStore(backing, "local")
         else:
-            with mounted(backing, where, profile=store.profile, personality=store.personality) as costly:
+            with mounted(
+                backing, where, profile=store.profile, personality=store.personality, slower=store.slower
+            ) as costly:
                 yield ProvisionedStore(where, store.driver, costly.pid, backing)
     finally:
         _remove(work)

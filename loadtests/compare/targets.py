@@ -209,6 +209,7 @@ def describe(target: Target, found: Mapping[str, object]) -> dict[str, object]:
         "path": str(store.path or "") if store else "",
         "profile": "" if store is None or store.kind != "mount" else store.profile,
         "personality": store.personality if store else "",
+        "slower": store.slower if store else 1.0,
         "store": store.kind if store else "",
         "driver": store.driver if store and target.kind == "gateway" else "",
         "synced": target.synced if target.kind == "direct" else None,

@@ -37,6 +37,7 @@ def mount(
     tracked: Annotated[bool, typer.Option(help="Keep what a crash takes back.")] = False,
     big_writes: Annotated[bool, typer.Option(help="Writes of up to 1 MiB, not of 4 KiB.")] = True,
     cached: Annotated[bool, typer.Option(help="Linux may remember bytes, so that not every read comes here.")] = True,
+    slower: Annotated[float, typer.Option(min=1.0, help="How many times as long each call takes.")] = 1.0,
     control: Annotated[Path | None, typer.Option(help="Unix socket that takes commands.")] = None,
 ) -> None:
     """Show a directory at another place, until it is unmounted."""
@@ -47,7 +48,9 @@ def mount(
         if personality and personality not in PERSONALITIES:
             raise ValueError(f"no personality {personality!r}")
         fuse_server.serve(
-            fuse_server.Mounting(backing, where, found, personality, faults, tracked, big_writes, cached, control)
+            fuse_server.Mounting(
+                backing, where, found, personality, faults, tracked, big_writes, cached, slower, control
+            )
         )
     except (ValueError, TypeError, fuse_server.MountFailed) as error:
         console.print(f"gave up: {error}", highlight=False, markup=False)

@@ -50,6 +50,8 @@ class Mounting:
     """Whether writes come in up to 1 MiB (libfuse 2: 128 KiB), else in 4 KiB."""
     cached: bool = True
     """Whether Linux may cache bytes; else every read and write comes here."""
+    slower: float = 1.0
+    """How many times as long each call takes."""
     control: Path | None = None
 
     @property
@@ -80,7 +82,7 @@ def serve(mounting: Mounting) -> None:
         undo = Undo(root, mounting.saved_directory)
     try:
         operations = personality(root, costs, undo)
-        guard(operations, faults, undo)
+        guard(operations, faults, undo, mounting.slower)
         if mounting.control is not None:
             Control(faults, costs, undo).listen(mounting.control)
         be_punctual()

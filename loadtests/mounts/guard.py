@@ -1,12 +1,14 @@
-"""Runs before every operation: counts it, and lets faults strike."""
+"""Runs around every operation: counts it, lets faults strike, and makes it slower."""
 
 from __future__ import annotations
 
 import errno
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
+from sluice_s3.loadtests.mounts.bandwidth import wait_until
 from sluice_s3.loadtests.mounts.faults import CALLS, Faults
 from sluice_s3.loadtests.mounts.passthrough import is_hidden
 from sluice_s3.loadtests.mounts.power_loss import Undo
@@ -15,10 +17,11 @@ from sluice_s3.loadtests.mounts.quirks import Plain
 SYNCS = ("fsync", "flush")
 
 
-def guard(operations: Plain, faults: Faults, undo: Undo | None) -> None:
+def guard(operations: Plain, faults: Faults, undo: Undo | None, slower: float = 1.0) -> None:
     """Have the operations check the faults first.
 
-    Operations that the personality lacks are removed; libfuse answers those.
+    Operations that the personality lacks are removed; libfuse answers those. Each takes `slower` times as long as it
+    would.
     """
     for call in CALLS:
         if call in operations.lacks:
@@ -26,7 +29,7 @@ def guard(operations: Plain, faults: Faults, undo: Undo | None) -> None:
             continue
         method = getattr(operations, call, None)
         if method is not None:
-            setattr(operations, call, _guarded(call, method, operations, faults, undo))
+            setattr(operations, call, _guarded(call, _slowed(method, slower), operations, faults, undo))
     by_index = getattr(operations, "readdir_with_offset", None)
     if by_index is not None:
         operations.readdir = None  # type: ignore[method-assign,assignment]
@@ -67,6 +70,21 @@ def _guarded(
         return method(path, *arguments)
 
     return guarded
+
+
+def _slowed(method: Callable[..., Any], slower: float) -> Callable[..., Any]:
+    if slower == 1:
+        return method
+
+    @functools.wraps(method)
+    def slowed(*arguments: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return method(*arguments)
+        finally:
+            wait_until(started + (time.perf_counter() - started) * slower)
+
+    return slowed
 
 
 def _shortened(call: str, part: float, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -154,19 +154,22 @@ def mounted(
     tracked: bool = False,
     big_writes: bool = True,
     cached: bool = True,
+    slower: float = 1.0,
     ms: Mapping[str, float] | None = None,
 ) -> Iterator[Mount]:
     """Mount the directory `backing` at the empty directory `where` until the end of the block.
 
     Both must exist. `personality` is the profile's own by default. `tracked` stores what `Mount.crash` restores.
-    Without `cached` every read comes to the mount, and so to its faults. `ms` replaces times of the profile, in
-    milliseconds by kind of call. Raises MountFailed, and ValueError for an unknown name.
+    Without `cached` every read comes to the mount, and so to its faults. Each call takes `slower` times as long as it
+    would. `ms` replaces times of the profile, in milliseconds by kind of call. Raises MountFailed, and ValueError for
+    an unknown name.
     """
     if personality and personality not in PERSONALITIES:
         raise ValueError(f"no personality {personality!r} (there are {', '.join(PERSONALITIES)})")
     profile_named(profile).changed(ms or {})
     fields = {"profile": profile, "ms": dict(ms or {}), "personality": personality, "tracked": tracked}
-    fields |= {"big_writes": big_writes, "cached": cached, "faults": [fault.as_json() for fault in faults]}
+    fields |= {"big_writes": big_writes, "cached": cached, "slower": slower}
+    fields |= {"faults": [fault.as_json() for fault in faults]}
     mount = Mount(Path(os.path.realpath(backing)), Path(where), fields)
     mount.start()
     try:

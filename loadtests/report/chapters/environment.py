@@ -51,7 +51,8 @@ def targets(meta: Mapping[str, Any]) -> Table:
         where = (
             one["url"] or one["path"] or {"local": "temporary directory"}.get(one.get("store", ""), "temporary mount")
         )
-        costs = " ".join(word for word in (one.get("profile"), one.get("personality")) if word)
+        slower = f"{one['slower']:g} times as long" if one.get("slower", 1.0) != 1 else ""
+        costs = " ".join(word for word in (one.get("profile"), one.get("personality"), slower) if word)
         synced = {None: "", True: "each file synced", False: "not synced"}[one["synced"]]
         settings = ", ".join(f"{name}={value}" for name, value in one["settings"].items())
         mounted = " ".join(str(mount[name]) for name in ("kind", "source", "point") if mount.get(name))

@@ -43,6 +43,8 @@ def _mount(target: Mapping[str, Any]) -> str:
     kind = str(mount.get("kind") or "")
     where = str(target["path"] or {"local": "temporary directory"}.get(target.get("store", ""), "temporary mount"))
     made = f", costs of {costs}" if costs else ""
+    slower = target.get("slower", 1.0)
+    made += f", each call {slower:g} times as long" if slower != 1 else ""
     return f"{kind + ', ' if kind else ''}{where}{made}"
 
 

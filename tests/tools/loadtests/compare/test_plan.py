@@ -89,12 +89,15 @@ def test_stores(tmp_path: Path) -> None:
     assert parse_store("first=efs-004").profile == "efs-004"
     assert (parse_store("zdbfs").personality, parse_store("zdbfs").driver) == ("zdbfs", "fuse")
     assert all(parse_store(name).profile == name for name in PROFILES)
+    slower = parse_store("twin=efs-004,slower=1.2")
+    assert (slower.name, slower.profile, slower.slower) == ("twin", "efs-004", 1.2)
 
 
 WRONG = ("", "=", "Name=/tmp", "x=", "x=/no/such/directory", "x=nothing", "a b=/tmp", "x=/etc/passwd")
+NOT_SLOWER = ("x=fuse,slower=0.9", "x=local,slower=2", "x=fuse,faster=2")
 
 
-@pytest.mark.parametrize("text", WRONG)
+@pytest.mark.parametrize("text", [*WRONG, *NOT_SLOWER])
 def test_wrong_stores(text: str) -> None:
     with pytest.raises(PlanError):
         parse_store(text)

@@ -49,6 +49,13 @@ def test_an_error_strikes_the_nth_call_that_fits(mount: Mount, name: str) -> Non
         assert (mount.path / "a.pack").read_bytes() == b"111"
 
 
+def test_each_call_is_slower(share: Make) -> None:
+    where = share(slower=3.0, ms={"create": 50.0}).path
+    started = time.perf_counter()
+    (where / "file").touch()
+    assert time.perf_counter() - started > 0.149
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_call_can_fail(mount: Mount, name: str) -> None:
     where = mount.path
