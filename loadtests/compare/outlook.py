@@ -8,7 +8,7 @@ from typing import Any
 
 from sluice_s3.loadtests.compare import cold
 from sluice_s3.loadtests.compare.plan import Plan
-from sluice_s3.loadtests.compare.rounds import Standing
+from sluice_s3.loadtests.compare.rounds import MOST_NEEDED, Standing
 from sluice_s3.loadtests.compare.time_budget import LEAST_REPEATS, Deadline
 
 OVERRUN_SECONDS = 2.0
@@ -85,11 +85,14 @@ def _left_out(meta: Mapping[str, Any]) -> list[str]:
 def _unsettled(one: Mapping[str, Any]) -> str:
     if one["half"] is None:
         return f"{one['use']}: {one['repeats']} of {LEAST_REPEATS} repeats, so there is no verdict."
-    more = ""
-    if one["needed"]:
+    more, half = "", one["half"]
+    if one["needed"] == MOST_NEEDED:
+        more = f" Even {MOST_NEEDED} would not settle it."
+    elif one["needed"]:
         more = f" About {max(1, one['needed'] - one['repeats'])} more would settle it."
+    known = f"±{half:.0%}" if half < 1 else f"a factor of {1 + half:.2g}"
     return (
-        f"{one['use']} is not settled after {one['repeats']} repeats: known to ±{one['half']:.0%}, "
+        f"{one['use']} is not settled after {one['repeats']} repeats: known to {known}, "
         f"as a repeat varies by {one['spread']:.0%}.{more}"
     )
 

@@ -16,6 +16,9 @@ from sluice_s3.loadtests.compare.plan import Plan, SelectedScenario
 from sluice_s3.loadtests.compare.targets import Target
 from sluice_s3.loadtests.compare.time_budget import LEAST_REPEATS, MOST_REPEATS
 
+MOST_NEEDED = 1000
+"""Repeats; an estimate that reaches it is no longer one."""
+
 
 @dataclass(frozen=True)
 class Standing:

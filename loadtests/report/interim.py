@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sluice_s3.loadtests.compare.rounds import Standing
+from sluice_s3.loadtests.compare.rounds import MOST_NEEDED, Standing
 from sluice_s3.loadtests.report import significance, stats
 from sluice_s3.loadtests.report.loader import read
 from sluice_s3.loadtests.report.model import Model, line_of
@@ -23,7 +23,6 @@ from sluice_s3.loadtests.report.verdict import Score, scored
 
 CLEAR = 2.0
 """A difference so many times as large as its interval reaches is settled however wide that is."""
-MOST_NEEDED = 1000
 
 
 class Interim:

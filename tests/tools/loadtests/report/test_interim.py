@@ -11,7 +11,7 @@ import pytest
 
 from sluice_s3.loadtests.compare import outlook
 from sluice_s3.loadtests.compare.plan import SCENARIOS
-from sluice_s3.loadtests.compare.rounds import Standing
+from sluice_s3.loadtests.compare.rounds import MOST_NEEDED, Standing
 from sluice_s3.loadtests.compare.time_budget import LEAST_REPEATS, MOST_REPEATS
 from sluice_s3.loadtests.report import significance, verdict
 from sluice_s3.loadtests.report.interim import Interim, half_of, is_settled
@@ -171,14 +171,17 @@ def test_why_it_ended_is_said(tmp_path: Path) -> None:
     made.cell("a", "sizes", 1, steady([0.01]))
     made.meta["plan"]["minutes"] = 5.0
     noisy = vars(Standing("Mixed load", ("mixed",), 3, False, 0.5, 0.09, 20))
+    wild = vars(Standing("Large writes", ("sizes",), 3, False, 6.91, 0.34, MOST_NEEDED))
     none = vars(Standing("Large reads", ("sizes",), 1, False))
-    stop = {"why": "time", "took_s": 312.0, "limit_s": 300.0, "others": 1.3, "standings": [noisy, none]}
+    stop = {"why": "time", "took_s": 312.0, "limit_s": 300.0, "others": 1.3, "standings": [noisy, wild, none]}
     made.meta |= {"stop": stop, "clock_steps": [0.5]}
     assert outlook.sentences(made.meta) == [
         "Measured for 5 min 12 s: 12 s longer than it had (5 min 0 s).",
         "There was no time for 3 repeats of sizes (1).",
         "Mixed load is not settled after 3 repeats: known to ±50%, as a repeat varies by 9%. About 17 more would "
         "settle it.",
+        "Large writes is not settled after 3 repeats: known to a factor of 7.9, as a repeat varies by 34%. Even 1000 "
+        "would not settle it.",
         "Large reads: 1 of 3 repeats, so there is no verdict.",
         "Why: other processes took 1.3 of 2 cores while it measured.",
         "The clock was stepped while it ran, by +0.50 s: times may be wrong.",
