@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import selectors
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -27,6 +29,9 @@ COMMAND = (INSTALLED,) if INSTALLED else (sys.executable, "-m", "sluice_s3.app.c
 READY = re.compile(r"sluice: ready on (https?://\S+)")
 START_SECONDS = 300.0
 """Of a busy machine, on a mount where a directory takes a request to S3."""
+
+KILLED_SECONDS = 10.0
+"""For which killed workers are waited for: one that waits for a hung mount stays."""
 
 _making_clients = threading.Lock()
 
@@ -113,10 +118,19 @@ class Gateway:
         return code
 
     def kill(self) -> None:
-        """SIGKILL the launcher and all its workers."""
+        """SIGKILL the launcher and all its workers, and wait until they have ended: until then they hold locks."""
         process = self._running()
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        with ExitStack() as stack:
+            workers: list[int] = []
+            with suppress(FileNotFoundError, ProcessLookupError):  # the launcher or a worker has ended by itself
+                for pid in self.children():
+                    workers.append(os.pidfd_open(pid))
+                    stack.callback(os.close, workers[-1])
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+            until = time.monotonic() + KILLED_SECONDS
+            for worker in workers:
+                select.select([worker], [], [], max(0, until - time.monotonic()))
         self._ended(process)
 
     def hup(self) -> None:
