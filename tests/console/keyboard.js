@@ -86,7 +86,7 @@
     },
     focused: () => (document.activeElement === document.body || !document.activeElement ? "" : nameOf(document.activeElement)),
     isInDialog: () => scope().contains(document.activeElement),
-    buttons: () => [...scope().querySelectorAll("button")].filter((one) => isThere(one) && one.tabIndex >= 0)
+    buttons: () => [...scope().querySelectorAll("button:not([role])")].filter((one) => isThere(one) && one.tabIndex >= 0)
       .map((one) => (one.getAttribute("aria-label") ?? one.textContent).trim().replace(/\s+/g, " ")),
     /** Resolves when nothing in the page has changed for a moment. */
     settle: () => new Promise((done) => {

@@ -96,10 +96,10 @@ class Keyboard:
     def faults_of_button(self, path: str, name: str) -> Iterator[str]:
         """Open a page, press one of its buttons and Esc, also for each item of its menu. Yields what goes wrong."""
         button = self.page.get_by_role("button", name=name, exact=True).first
-        self._press_button(path, button)
+        dialogs = self._press_button(path, button)
         items = self.page.get_by_role("menu").get_by_role("menuitem", disabled=False).all_inner_texts()
         if not items:
-            yield from self._faults_after(name)
+            yield from self._faults_after(name, dialogs)
         for index, item in enumerate(items):
             if item.startswith(CHANGING):
                 continue
@@ -108,21 +108,24 @@ class Keyboard:
             if item[:20] not in self.focused():
                 yield f"{item}: arrows reach {self.focused()}"
             self.press("Enter")
-            yield from self._faults_after(name)
+            yield from self._faults_after(name, dialogs)
 
-    def _press_button(self, path: str, button: Locator) -> None:
+    def _press_button(self, path: str, button: Locator) -> int:
+        """Return how many dialogs were open before."""
         self.open(path)
+        dialogs = self.page.locator("dialog[open]").count()
         button.focus()
         self.press("Enter")
         self.settle()
+        return dialogs
 
-    def _faults_after(self, opener: str) -> Iterator[str]:
+    def _faults_after(self, opener: str, open_before: int) -> Iterator[str]:
         self.settle()
         dialogs = self.page.locator("dialog[open]")
         before = dialogs.count()
         if not self.focused():
             yield "the focus is lost"
-        if not before:
+        if before <= open_before:
             return
         if not self.page.evaluate("keyboard.isInDialog()"):
             yield f"the focus is outside of the dialog, at {self.focused()}"
