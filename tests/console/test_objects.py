@@ -183,6 +183,8 @@ def test_rename_move_delete_and_undo(root_tab: Tab, bucket: str, s3: Any) -> Non
     page = open_folder(root_tab, bucket)
     page.get_by_label("Select a.txt").click()
     page.get_by_role("button", name="Rename or move").click()
+    expect(page.get_by_label("Key")).to_have_value("a.txt")
+    expect(page.get_by_text("It has this key already")).to_have_count(0)  # nobody typed anything
     page.get_by_label("Key").fill("b.txt")
     page.get_by_role("dialog").get_by_role("button", name="Rename").click()
     expect(page.get_by_text("There is an object at b.txt already")).to_be_visible()

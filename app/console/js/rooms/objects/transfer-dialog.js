@@ -19,10 +19,15 @@ export function TransferDialog({ bucket, prefix, versioning, listing, chosen, is
   const [target, setTarget] = useState(bucket);
   const [path, setPath] = useState(isOne ? chosen[0].key : prefix);
   const [replace, setReplace] = useState(false);
+  const [typed, setTyped] = useState(false);
   const work = useWork();
   const below = isOne || !path || path.endsWith("/") ? path : `${path}/`;
   const keyOf = (key) => (isOne ? below : below + key.slice(prefix.lastIndexOf("/") + 1));
   const problem = problemOf({ chosen, bucket, target, below, isOne, prefix });
+  const edit = (set, value) => {
+    set(value);
+    setTyped(true);
+  };
   const verb = isMove ? (isOne && target === bucket ? "Rename" : "Move") : "Copy";
   const start = async () => {
     const errors = [];
@@ -55,9 +60,9 @@ export function TransferDialog({ bucket, prefix, versioning, listing, chosen, is
   return html`
     <${Dialog} title="${verb} ${isOne ? chosen[0].key : formatPlural(chosen.length, "row")}" onClose=${close} foot=${foot}>
       ${work.state === "idle" && html`
-        <${Field} label="Bucket">${(props) => html`<input ...${props} spellcheck=${false} value=${target} onInput=${(event) => setTarget(event.target.value.trim())} />`}<//>
-        <${Field} label=${isOne ? "Key" : "Folder"} problem=${problem} hint=${isOne ? "" : "Empty is the top of the bucket. Folders within the selection stay as they are."}>
-          ${(props) => html`<input ...${props} spellcheck=${false} value=${path} onInput=${(event) => setPath(event.target.value)} />`}<//>
+        <${Field} label="Bucket">${(props) => html`<input ...${props} spellcheck=${false} value=${target} onInput=${(event) => edit(setTarget, event.target.value.trim())} />`}<//>
+        <${Field} label=${isOne ? "Key" : "Folder"} problem=${typed ? problem : ""} hint=${isOne ? "Another key, or another bucket." : "Empty is the top of the bucket. Folders within the selection stay as they are."}>
+          ${(props) => html`<input ...${props} spellcheck=${false} value=${path} onInput=${(event) => edit(setPath, event.target.value)} />`}<//>
         <${Check} label="Replace objects that are there" checked=${replace} onChange=${setReplace} />
         ${isMove && html`<p class="quiet small">${versioning === "" && target === bucket ? "A rename: no byte is copied." : "Each is copied, then the original is deleted."}</p>`}`}
       <${WorkStatus} work=${work} label=${isMove ? "Moved" : "Copied"} />
