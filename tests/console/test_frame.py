@@ -76,6 +76,8 @@ def test_palette_by_keyboard(root_tab: Tab, bucket: str) -> None:
     expect(page.get_by_role("option")).to_have_text(["Audit logpage"])
     page.get_by_role("combobox").fill(bucket)
     expect(page.get_by_role("option").filter(has=page.get_by_text(bucket, exact=True))).to_be_visible()
+    page.get_by_role("combobox").fill("polic")
+    expect(page.get_by_role("option")).to_have_text(["Policiespage"])
     page.get_by_role("combobox").fill("no such thing")
     expect(page.get_by_text("Nothing has a name like this.")).to_be_visible()
     page.get_by_role("combobox").fill("peop")

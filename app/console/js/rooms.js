@@ -9,7 +9,6 @@ export const OPERATIONS = [
   { name: "settings", label: "Settings", action: "sluice:GetSettings" },
   { name: "audit", label: "Audit log", action: "sluice:ListAuditEvents" },
 ];
-const OF_EVERYBODY = [{ name: "temporary", label: "Temporary credentials" }, { name: "connect", label: "Connect" }];
 
 /**
  * `action`: the right without which the room is not shown, or one of several; none: everybody who signed in has it.
@@ -18,7 +17,7 @@ const OF_EVERYBODY = [{ name: "temporary", label: "Temporary credentials" }, { n
 export const ROOMS = [
   { name: "overview", label: "Overview", icon: "pulse", action: "sluice:GetOverview", load: () => import("./rooms/overview/overview.js") },
   { name: "buckets", label: "Buckets", icon: "bucket", load: () => import("./rooms/buckets/buckets.js") },
-  { name: "people", label: "People", icon: "people", pages: OF_EVERYBODY, load: () => import("./rooms/people/people.js") },
+  { name: "people", label: "People", icon: "people", load: () => import("./rooms/people/people.js") },
   { name: "stores", label: "Stores", icon: "disk", action: "sluice:ListStores", load: () => import("./rooms/stores/stores.js") },
   { name: "load-tests", label: "Load tests", icon: "gauge", action: "sluice:ListLoadTests", load: () => import("./rooms/load-tests/load-tests.js") },
   { name: "operations", label: "Operations", icon: "list", action: OPERATIONS.map((one) => one.action), pages: OPERATIONS, load: () => import("./rooms/operations/operations.js") },

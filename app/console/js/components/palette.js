@@ -53,7 +53,8 @@ function PaletteDialog() {
     return () => dialog.close();
   }, []);
   const { data: buckets = [] } = useResource(loadBuckets, []);
-  const found = useMemo(() => findCommands([...[...all.values()].flat(), ...buckets], text), [all, buckets, text]);
+  const { data: people = [] } = useResource(loadPeople, []);
+  const found = useMemo(() => findCommands([...[...all.values()].flat(), ...people, ...buckets], text), [all, people, buckets, text]);
   const close = () => {
     open.value = false;
   };
@@ -92,6 +93,12 @@ function PaletteDialog() {
 async function loadBuckets(signal) {
   const { buckets } = await callApi("GET", "buckets", { query: { limit: MAX_BUCKETS }, signal });
   return buckets.map(({ name }) => ({ label: name, hint: "bucket", href: pathTo(["buckets", name, "objects"]) }));
+}
+
+/** The pages of the room People, which depend on rights that only IAM knows. */
+async function loadPeople(signal) {
+  const { loadCommands } = await import("../rooms/people/pages.js");
+  return loadCommands(signal);
 }
 
 function findCommands(commands, text) {
