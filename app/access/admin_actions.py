@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 DESCRIPTIONS: Mapping[str, str] = {
-    "sluice:GetOverview": "See requests, errors, latencies and bytes of the whole gateway, and what needs attention.",
+    "sluice:GetOverview": "See requests, errors and bytes by operation and bucket, latency, and what needs attention.",
     "sluice:GetQuota": "See the quota of any bucket, and what it holds.",
     "sluice:GetSettings": "See the settings of the gateway, without secrets.",
     "sluice:ListAccounts": "List accounts with their access keys (no secrets) and buckets.",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, cast
 
 from sluice_s3.app.admin.overview.attention import Attention
 from sluice_s3.app.admin.overview.checks import Server, Sources
-from sluice_s3.app.admin.overview.sampler import Counted, Sampler
+from sluice_s3.app.admin.overview.sampler import Counted, Counts, Sampler
 from sluice_s3.app.admin.store_health.health import StoresHealth
 from sluice_s3.app.admin.store_health.watch import States
 from sluice_s3.app.settings import Settings
@@ -21,6 +22,10 @@ class MonitoredProcesses(Server, Protocol):
         """Counters of all processes."""
         ...
 
+    def read_buckets(self) -> Mapping[str, Counts] | None:
+        """Return what all processes counted of each bucket; None where that is off."""
+        ...
+
     def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
         """Return a store's condition, running and stuck calls, and bytes in memory, per process."""
         ...
@@ -30,7 +35,7 @@ class Monitoring:
     """Samples of the counters, the health of the stores, and what needs attention."""
 
     def __init__(self, store: Store, settings: Settings, processes: MonitoredProcesses) -> None:
-        self.sampler = Sampler(processes.counters)
+        self.sampler = Sampler(processes.counters, processes.read_buckets)
         self.health = StoresHealth(store, settings, cast(States, processes.states_of))
         self.attention = Attention(Sources(store.index, settings, processes))
 

@@ -57,7 +57,8 @@ async def watch_overview(
     """Stream requests, errors, bytes and latencies of the whole server, once a second (server-sent events).
 
     The event `history` has the last 15 minutes, by `columns`, and the bounds of the histograms: no quantile is better
-    known than between two of them. Each `sample` has one more point, and the last minute by operation.
+    known than between two of them. Each `sample` has one more point, and the last minute by operation and by bucket
+    (null where `SLUICE_METRICS_BUCKETS` is 0).
     """
     monitoring: Monitoring = request.app.state.monitoring
     return LiveResponse.for_caller(request, caller, GUARD, monitoring.sampler.watch(int(last_event_id or 0)))

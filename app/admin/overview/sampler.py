@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import orjson
@@ -25,7 +26,11 @@ KEPT_SECONDS = 900
 CHART_WINDOW_SECONDS = 10
 """Seconds of requests of which a point's quantiles are: one second has too few."""
 TABLE_WINDOW_SECONDS = 60
-"""Seconds of requests that the table by operation is about."""
+"""Seconds of requests that the tables by operation and by bucket are about."""
+BUCKETS_SECONDS = 10
+"""Seconds between two looks at the buckets, of which there may be many."""
+MOST_BUCKETS = 20
+"""Buckets of the table, those with the most requests."""
 COLUMNS = (
     "at", "requests", "client_errors", "server_errors", "bytes_in", "bytes_out", "running", "p50", "p99",
 )  # fmt: skip
@@ -36,8 +41,8 @@ CLIENT_ERROR, SERVER_ERROR = 3, 4
 Point = tuple[int, float, float, float, float, float, int, float | None, float | None]
 
 
-class OperationCounts(Protocol):
-    """What all processes counted of one operation since the server's start."""
+class Counts(Protocol):
+    """What all processes counted of one operation or bucket since the server's start."""
 
     @property
     def statuses(self) -> Sequence[float]:
@@ -53,6 +58,10 @@ class OperationCounts(Protocol):
     def bytes_out(self) -> float:
         """Bytes of response bodies."""
         ...
+
+
+class OperationCounts(Counts, Protocol):
+    """The same with durations."""
 
     @property
     def durations(self) -> Sequence[float]:
@@ -86,8 +95,12 @@ class _Counts(NamedTuple):
 class Sampler:
     """Takes the samples while it runs, and hands them to all who watch."""
 
-    def __init__(self, counters: Counted) -> None:
+    def __init__(self, counters: Counted, read_buckets: Callable[[], Mapping[str, Counts] | None]) -> None:
         self._counters = counters
+        self._read_buckets = read_buckets
+        self._bucket_counts: deque[tuple[float, Mapping[str, Counts]]] = deque(
+            maxlen=TABLE_WINDOW_SECONDS // BUCKETS_SECONDS + 1
+        )
         self._counts: deque[_Counts] = deque(maxlen=TABLE_WINDOW_SECONDS + 1)
         self._points: deque[Point] = deque(maxlen=KEPT_SECONDS)
         self._rendered: tuple[int, bytes] | None = None
@@ -125,6 +138,9 @@ class Sampler:
         counts = _Counts(monotonic, self._counters.read_operations())
         before = self._counts[-1] if self._counts else None
         self._counts.append(counts)
+        looked = self._bucket_counts[-1][0] if self._bucket_counts else -math.inf
+        if monotonic - looked >= BUCKETS_SECONDS and (buckets := self._read_buckets()) is not None:
+            self._bucket_counts.append((monotonic, buckets))
         if before is not None:
             self._points.append(self._make_point(before, counts, now))
             changed, self._changed = self._changed, asyncio.Event()
@@ -169,7 +185,7 @@ class Sampler:
     def _render_sample(self) -> bytes:
         point = self._points[-1]
         if self._rendered is None or self._rendered[0] != point[0]:
-            data = orjson.dumps({"point": point, "operations": self.operations()})
+            data = orjson.dumps({"point": point, "operations": self.operations(), "buckets": self.buckets()})
             self._rendered = point[0], render_event(data, "sample", point[0])
         return self._rendered[1]
 
@@ -180,6 +196,7 @@ class Sampler:
                 "columns": COLUMNS,
                 "points": points,
                 "operations": self.operations(),
+                "buckets": self.buckets(),
                 "bounds": self._counters.bounds,
                 "chart_window": CHART_WINDOW_SECONDS,
                 "table_window": TABLE_WINDOW_SECONDS,
@@ -198,26 +215,45 @@ class Sampler:
             old = before.operations.get(name)
             if old == count:
                 continue
-            statuses = _subtract(count.statuses, old.statuses if old else None)
             durations = _subtract(count.durations, old.durations if old else None)
             found.append(
                 {
-                    "name": name,
-                    "requests": _rate(sum(statuses), seconds),
-                    "client_errors": _rate(statuses[CLIENT_ERROR], seconds),
-                    "server_errors": _rate(statuses[SERVER_ERROR], seconds),
-                    "bytes_in": _rate(count.bytes_in - (old.bytes_in if old else 0), seconds),
-                    "bytes_out": _rate(count.bytes_out - (old.bytes_out if old else 0), seconds),
+                    **_render_rates(name, count, old, seconds),
                     "p50": self._render_quantile(durations, 0.5),
                     "p99": self._render_quantile(durations, 0.99),
                 }
             )
         return sorted(found, key=lambda one: -float(one["requests"]))  # type: ignore[arg-type]
 
+    def buckets(self) -> list[dict[str, object]] | None:
+        """Return the buckets that were asked the most in the last minute; None where they are not counted."""
+        if not self._bucket_counts:
+            return None
+        (began, before), (ended, counts) = self._bucket_counts[0], self._bucket_counts[-1]
+        seconds = max(ended - began, 0.001)
+        found = [
+            _render_rates(name, count, before.get(name), seconds)
+            for name, count in counts.items()
+            if before.get(name) != count
+        ]
+        return sorted(found, key=lambda one: -float(one["requests"]))[:MOST_BUCKETS]  # type: ignore[arg-type]
+
     def _render_quantile(self, durations: Sequence[float], share: float) -> list[float | None] | None:
         """Return the estimate, and the bounds between which it lies, in seconds."""
         found = find_quantile(self._counters.bounds, durations, share)
         return found and [_round(found.estimate), found.low, found.high]
+
+
+def _render_rates(name: str, count: Counts, old: Counts | None, seconds: float) -> dict[str, object]:
+    statuses = _subtract(count.statuses, old.statuses if old else None)
+    return {
+        "name": name,
+        "requests": _rate(sum(statuses), seconds),
+        "client_errors": _rate(statuses[CLIENT_ERROR], seconds),
+        "server_errors": _rate(statuses[SERVER_ERROR], seconds),
+        "bytes_in": _rate(count.bytes_in - (old.bytes_in if old else 0), seconds),
+        "bytes_out": _rate(count.bytes_out - (old.bytes_out if old else 0), seconds),
+    }
 
 
 def _subtract(counts: Sequence[float], before: Sequence[float] | None) -> list[float]:

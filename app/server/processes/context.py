@@ -13,7 +13,7 @@ from sluice_s3.app.server.processes.deaths import Death, read_deaths
 from sluice_s3.app.server.processes.handover import NO_INBOXES, Inboxes
 from sluice_s3.app.server.processes.listen import read_addresses
 from sluice_s3.app.server.processes.process_metrics import render_processes
-from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters
+from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters, BucketCounts
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
@@ -167,6 +167,10 @@ class WorkerContext:
     def read_deaths(self) -> list[Death]:
         """Return the processes of this server that died lately, the oldest first. Raises OSError."""
         return read_deaths(self._run_dir)
+
+    def read_buckets(self) -> Mapping[str, BucketCounts] | None:
+        """Return what all processes counted of each bucket; None where that is off."""
+        return None if self._buckets is None else self._buckets.read()
 
     def render_processes(self) -> bytes:
         """Return requests by bucket, and what each process uses, in the text format of Prometheus."""

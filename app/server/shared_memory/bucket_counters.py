@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from sluice_s3.app.private_files import open_file
 from sluice_s3.app.server.shared_memory.counters import CLASS_AT, STATUS_CLASSES, family, open_or_create
@@ -21,6 +22,15 @@ NAME_BYTES = 64
 _STATUS = len(STATUS_CLASSES)
 _ROW = _STATUS + 2
 """Words of a row: requests by status class, bytes in, bytes out."""
+
+
+class BucketCounts(NamedTuple):
+    """What all processes counted of one bucket."""
+
+    statuses: tuple[float, ...]
+    """Answers by status class, 1xx to 5xx."""
+    bytes_in: float
+    bytes_out: float
 
 
 class BucketCounters:
@@ -76,23 +86,27 @@ class BucketCounters:
         found = (names[at : at + NAME_BYTES].rstrip(b"\0") for at in range(0, len(names), NAME_BYTES))
         return [name.decode() for name in found if name]
 
+    def read(self) -> dict[str, BucketCounts]:
+        """Return the counts of the buckets with requests, and of `other`."""
+        found = {}
+        place = (self._buckets + 1) * _ROW
+        for row, bucket in [*enumerate(self._known()), (self._buckets, OTHER)]:
+            *statuses, bytes_in, bytes_out = (sum(self._all[row * _ROW + word :: place]) for word in range(_ROW))
+            if any(statuses) or bucket == OTHER:
+                found[bucket] = BucketCounts(tuple(statuses), bytes_in, bytes_out)
+        return found
+
     def render(self) -> bytes:
         """Return all values in the text format of Prometheus."""
         requests: list[str] = []
         moved: list[str] = []
-        place = (self._buckets + 1) * _ROW
-        labels = [*enumerate(self._known()), (self._buckets, OTHER)]
-        for row, bucket in labels:
-            sums = [sum(self._all[row * _ROW + word :: place]) for word in range(_ROW)]
-            if not any(sums) and bucket != OTHER:
-                continue
-            counts = dict(zip(STATUS_CLASSES, sums, strict=False))
+        for bucket, counts in self.read().items():
             requests += [
                 f'sluice_bucket_requests_total{{bucket="{bucket}",status="{status}"}} {count:.0f}'
-                for status, count in counts.items()
+                for status, count in zip(STATUS_CLASSES, counts.statuses, strict=True)
                 if count or status == "2xx"
             ]
-            for direction, total in zip(("in", "out"), sums[_STATUS:], strict=True):
+            for direction, total in (("in", counts.bytes_in), ("out", counts.bytes_out)):
                 moved.append(
                     f'sluice_bucket_transfer_bytes_total{{bucket="{bucket}",direction="{direction}"}} {total:.0f}'
                 )

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from sluice_s3.app.admin.overview.sampler import COLUMNS, KEPT_SECONDS, Sampler
+from sluice_s3.app.admin.overview.sampler import BUCKETS_SECONDS, COLUMNS, KEPT_SECONDS, MOST_BUCKETS, Sampler
+from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters
 from sluice_s3.app.server.shared_memory.counters import BOUNDS, Counters
 
 
@@ -19,7 +20,9 @@ class Site:
     def __init__(self, path: Path) -> None:
         Counters(path, 2, create=True)
         self.worker, own = Counters.open(path, 2, 0), Counters.open(path, 2, 1)
-        self.sampler = Sampler(own)
+        BucketCounters(path.with_name("buckets"), 30, 2, create=True)
+        self.buckets, read = (BucketCounters(path.with_name("buckets"), 30, 2, slot) for slot in (0, 1))
+        self.sampler = Sampler(own, read.read)
         self.now = 1000.0
         self.tick(0)
 
@@ -83,6 +86,30 @@ async def test_the_table_is_about_the_last_minute(site: Site) -> None:
     assert [one["name"] for one in site.sampler.operations()] == ["GetObject"]
     site.tick()
     assert site.sampler.operations() == []
+
+
+async def test_the_busiest_buckets_of_the_last_minute(site: Site) -> None:
+    for number in range(MOST_BUCKETS + 5):
+        for _ in range(number + 1):
+            site.buckets.count(f"bucket-{number}", 200, 10, 100)
+    site.buckets.count("bucket-24", 503, 0, 0)
+    site.tick(BUCKETS_SECONDS)
+    found = site.sampler.buckets()
+    assert found is not None
+    assert (found[0], len(found)) == (
+        {
+            "name": "bucket-24",
+            "requests": 2.6,
+            "client_errors": 0,
+            "server_errors": 0.1,
+            "bytes_in": 25,
+            "bytes_out": 250,
+        },
+        MOST_BUCKETS,
+    )
+    for _ in range(7):
+        site.tick(BUCKETS_SECONDS)
+    assert site.sampler.buckets() == []
 
 
 async def test_all_who_watch_get_the_same_sample(site: Site) -> None:

@@ -10,7 +10,7 @@ import { Badge } from "../../components/values.js";
 import { Attention } from "./attention.js";
 import { Charts } from "./charts.js";
 import { Numbers } from "./numbers.js";
-import { OperationsTable } from "./operations-table.js";
+import { BucketsTable, OperationsTable } from "./rate-tables.js";
 import { addHistory, addSample, NO_SAMPLES } from "./samples.js";
 import { StoresLine } from "./stores-line.js";
 
@@ -42,6 +42,7 @@ export default function Overview() {
         <${Charts} samples=${samples} />
         ${data && html`<${StoresLine} stores=${data.stores} />`}
         <${OperationsTable} samples=${samples} />
+        <${BucketsTable} samples=${samples} />
       </div>
     <//>`;
 }

@@ -3,20 +3,20 @@ const KEPT_MS = 900_000;
 const GAP_MS = 3500;
 
 /** Samples without a point. */
-export const NO_SAMPLES = { columns: [], points: [], operations: [], known: false };
+export const NO_SAMPLES = { columns: [], points: [], operations: [], buckets: null, known: false };
 
 /** Returns samples with the history that the gateway sent; points of before a restart of the gateway stay. */
 export function addHistory(samples, history) {
   const first = history.points[0]?.[0] ?? Infinity;
   const points = trim([...samples.points.filter(([at]) => at < first), ...history.points]);
-  return { columns: history.columns, points, operations: history.operations, known: true };
+  return { columns: history.columns, points, operations: history.operations, buckets: history.buckets, known: true };
 }
 
 /** Returns samples with one more. */
-export function addSample(samples, { point, operations }) {
+export function addSample(samples, { point, operations, buckets }) {
   const last = samples.points.at(-1);
   if (last && point[0] <= last[0]) return samples;
-  return { ...samples, points: trim([...samples.points, point]), operations };
+  return { ...samples, points: trim([...samples.points, point]), operations, buckets };
 }
 
 function trim(points) {
