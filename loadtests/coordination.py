@@ -257,6 +257,7 @@ class Player:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
+        self._preparation: gevent.Greenlet[..., None] | None = None
 
     def register(self) -> None:
         """Listen to the coordinator."""
@@ -274,9 +275,15 @@ class Player:
         if problem:
             session.give_up(problem)
         elif prepare is not None:
-            gevent.spawn(self._prepare, session, prepare)
+            self._preparation = gevent.spawn(self._prepare, session, prepare)
         elif self.environment.runner is not None:  # a script prepares what it needs itself
             self.environment.runner.send_message(PREPARED, {})
+
+    def end_preparation(self) -> None:
+        """Wait until the preparation has stopped, so that it makes nothing after the bucket's removal."""
+        if self._preparation is not None:
+            options: Any = self.environment.parsed_options
+            self._preparation.join(options.patience)
 
     def _prepare(self, session: Session, prepare: Callable[[Session], str]) -> None:
         try:
@@ -374,6 +381,9 @@ def _on_test_stop(environment: Environment, **_: Any) -> None:
     coordinator: Coordinator | None = getattr(environment, "sluice_coordinator", None)
     if coordinator is not None:
         coordinator.end_test()
+    player: Player | None = getattr(environment, "sluice_player", None)
+    if player is not None:
+        player.end_preparation()
     found: Session | None = getattr(environment, "sluice", None)
     if found is not None:
         found.close()

@@ -189,7 +189,7 @@ class Session:
                 self.report_progress("objects", done, len(names))
 
         self.report_progress("objects", 0, len(names))
-        problems = run_concurrently(self.connect, "put", names, PREPARERS, size, done=count)
+        problems = run_concurrently(self.connect, "put", names, PREPARERS, size, done=count, stopped=lambda: self.over)
         return next(filter(None, problems), "")
 
     def begin(self) -> None:

@@ -164,12 +164,14 @@ class Connection:
     def open(self) -> socket.socket:
         """Connect unless connected. Raises OSError."""
         if self._socket is None:
-            connected = socket.create_connection(self._endpoint.address, timeout=self._endpoint.timeout)
+            host, port = self._endpoint.address
+            try:
+                connected = socket.create_connection((host, port), timeout=self._endpoint.timeout)
+            except OSError as error:
+                raise OSError(f"{host}:{port}: {error}") from error
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._endpoint.tls:
-                connected = ssl.create_default_context().wrap_socket(
-                    connected, server_hostname=self._endpoint.address[0]
-                )
+                connected = ssl.create_default_context().wrap_socket(connected, server_hostname=host)
             self._stamped = not self._endpoint.tls and _stamps(connected)
             self._socket = connected
         return self._socket

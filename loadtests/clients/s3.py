@@ -268,8 +268,9 @@ def run_concurrently(
     clients: int = 8,
     *more: int,
     done: Callable[[], None] = lambda: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> list[str]:
-    """Apply one operation to many keys by several clients, and call `done` after each key.
+    """Apply one operation to many keys by several clients until `stopped`, and call `done` after each key.
 
     Returns the first error of each client, or an empty string. A client stops at its third error.
     """
@@ -282,7 +283,7 @@ def run_concurrently(
             done()
             if result.error:
                 errors[number], left = errors[number] or result.error, left - 1
-            if not left:
+            if not left or stopped():
                 break
         objects.close()
 

@@ -125,7 +125,7 @@ def test_a_run_that_ends_before_it_measured_fails(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_ended_by_a_signal_before_it_measured_fails(tmp_path: Path) -> None:
-    words = ["-f", "loadtests/scenarios/mixed.py", *mixed(tmp_path, "--warm-up", "30")]
+    words = ["-f", "loadtests/scenarios/mixed.py", *mixed(tmp_path, "--objects", "2000", "--warm-up", "30")]
     running = subprocess.Popen(
         [sys.executable, "-m", "locust", *words], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -134,6 +134,7 @@ def test_a_run_that_is_ended_by_a_signal_before_it_measured_fails(tmp_path: Path
     _, said = running.communicate(timeout=60)
     assert running.returncode == NOTHING_MEASURED, said
     assert said.count("nothing was measured") == 1
+    assert not list((tmp_path / "data").iterdir()), "what the preparation made was not removed"
 
 
 @pytest.mark.parametrize(
