@@ -5,8 +5,11 @@ Every command imports all of their modules: imports that only one command needs 
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -26,6 +29,8 @@ IndexOption = Annotated[
     str | None, typer.Option("--index", help="URL of the index, e.g. sqlite:////var/lib/sluice/index.db.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PROGRESS_SECONDS = 1.0
+"""Seconds between two lines of progress."""
 
 
 def load_settings(**options: Any) -> Settings:
@@ -94,6 +99,19 @@ def progress_bar(*, disable: bool = False) -> Progress:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), disable=disable)
+
+
+def progress_lines() -> Callable[[dict[str, Any]], None]:
+    """Return a function that prints what it is given as a line of JSON, at most once in PROGRESS_SECONDS."""
+    due = float("-inf")
+
+    def print_line(progress: dict[str, Any]) -> None:
+        nonlocal due
+        if (now := time.monotonic()) >= due:
+            due = now + PROGRESS_SECONDS
+            print(json.dumps(progress), flush=True)
+
+    return print_line
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
+from sluice_s3.app.cli.common import (
+    ConfigOption,
+    DataOption,
+    IndexOption,
+    JsonOption,
+    fail,
+    load_settings,
+    progress_lines,
+)
 from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.settings import Settings
 from sluice_s3.storage_drivers.errors import DriverError
 
 if TYPE_CHECKING:
     from sluice_s3.app.jobs.integrity.fsck import Report
-
-PROGRESS_SECONDS = 1.0
-"""Seconds between two lines of progress."""
 
 
 def fsck_command(
@@ -47,8 +51,9 @@ def fsck_command(
     from sluice_s3.app.startup import CannotStart
 
     settings = load_settings(data=data, config=config, index=index)
+    print_line = progress_lines() if with_progress else lambda _: None
     try:
-        report = asyncio.run(_run(settings, repair, _print_progress() if with_progress else lambda _: None))
+        report = asyncio.run(_run(settings, repair, lambda count: print_line({"looked": count})))
     except (DomainError, DriverError, CannotStart, OSError) as error:
         fail(f"fsck could not run: {describe(error)}")
     if as_json:
@@ -75,19 +80,6 @@ async def _run(settings: Settings, repair: bool, looked: Callable[[int], None]) 
 
             report.add(await fsck(one, repair=repair, progress=progress))
         return report
-
-
-def _print_progress() -> Callable[[int], None]:
-    """Return a function that prints the number it is given, at most once in PROGRESS_SECONDS."""
-    due = float("-inf")
-
-    def print_looked(count: int) -> None:
-        nonlocal due
-        if (now := time.monotonic()) >= due:
-            due = now + PROGRESS_SECONDS
-            print(json.dumps({"looked": count}), flush=True)
-
-    return print_looked
 
 
 def _print(report: Report) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +23,7 @@ from sluice_s3.app.cli.common import (
     fail,
     load_settings,
     progress_bar,
+    progress_lines,
 )
 from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.private_files import make_directory
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from sluice_s3.app.jobs.journals.rebuild import Rebuild
     from sluice_s3.app.jobs.journals.rebuild_source import Report
 
+ShowProgress = Callable[[str, int, int], None]
+"""Called with the step, how much of it is done, and of how much (0: not known)."""
+ProgressDisplay = AbstractContextManager[ShowProgress]
 NOT_RESTORED = 4
 """Exit code: some writes of unknown outcome were left out."""
 
@@ -41,46 +46,69 @@ def rebuild_command(
     config: ConfigOption = None,
     index: IndexOption = None,
     replace: Annotated[bool, typer.Option("--replace", help="Move an index that is there aside.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be restored.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only say what would be restored; where there is an index, beside a server."),
+    ] = False,
     as_json: JsonOption = False,
+    with_progress: Annotated[
+        bool, typer.Option("--progress", help="First print how far it is, a JSON line each second.")
+    ] = False,
 ) -> None:
     """Build a new index from the data: journals, packs and files.
 
-    No server may run.
+    No server may run. A dry run beside one reads what is there while it writes, and holds the removal of data, as a
+    backup does.
 
     Exit codes: 0 everything journaled is restored, and nothing else was found; 1 it failed; 4 some writes of unknown
     outcome were left out (listed); 8 journaled data is missing or damaged (listed).
     """
     import apsw
 
-    from sluice_s3.app.jobs.journals.rebuild import Rebuild
-    from sluice_s3.app.store.offline import open_offline_stores
-
     settings = load_settings(data=data, config=config, index=index)
-    if settings.index_url is not None:
+    is_beside = dry_run and not settings.index_is_missing
+    if settings.index_url is not None and not dry_run:
         fail(
             "an index in Postgres is rebuilt in two steps: --index sqlite:///FILE makes it in SQLite, and "
             "`sluice index copy` takes that to Postgres"
         )
-    replace = replace or _is_left_by_a_start(settings.index_path)
+    replace = replace or (not dry_run and _is_left_by_a_start(settings.index_path))
     if settings.index_path.exists() and not (replace or dry_run):
         fail(f"there is an index at {settings.index_path}: give --replace to move it aside")
+    progress = _show_lines() if with_progress else show_progress()
     try:
-        with (
-            without_server(settings),
-            show_progress() as progress,
-            Rebuild(
-                open_offline_stores(settings),
-                settings.index_path,
-                commit_timeout=settings.commit_timeout,
-                progress=progress,
-            ) as work,
-        ):
-            install = None if dry_run else partial(work.install, replace=replace)
-            code = run_and_report(work, install, as_json, replaced="the index that was there")
+        if is_beside:
+            code = asyncio.run(_try_beside_server(settings, progress, as_json))
+        else:
+            with without_server(settings), progress as show, _open_rebuild(settings, show) as work:
+                install = None if dry_run else partial(work.install, replace=replace)
+                code = run_and_report(work, install, as_json, replaced="the index that was there")
     except (DomainError, DriverError, OSError, apsw.Error, BlockingIOError) as error:
         fail(f"the index could not be rebuilt: {describe(error)}")
     raise typer.Exit(code)
+
+
+def _open_rebuild(settings: Settings, show: ShowProgress, *, is_beside: bool = False) -> Rebuild:
+    from sluice_s3.app.jobs.journals.rebuild import Rebuild
+    from sluice_s3.app.store.offline import open_offline_stores
+
+    path = settings.run_dir / "dry-run" / "sluice.db" if is_beside else settings.index_path
+    stores = open_offline_stores(settings, alone=not is_beside)
+    return Rebuild(stores, path, commit_timeout=settings.commit_timeout, progress=show)
+
+
+async def _try_beside_server(settings: Settings, progress: ProgressDisplay, as_json: bool) -> int:
+    """Run a dry run while the removal of data is held; return the exit code."""
+    from sluice_s3.app.index.tools.hold import hold_removals
+
+    def try_rebuild() -> int:
+        with progress as show, _open_rebuild(settings, show, is_beside=True) as work:
+            return run_and_report(work, None, as_json, replaced="")
+
+    async with hold_removals(settings.run_dir, settings.index_url) as still_held:
+        code = await asyncio.to_thread(try_rebuild)
+        await still_held()
+    return code
 
 
 def _is_left_by_a_start(path: Path) -> bool:
@@ -122,7 +150,7 @@ def without_server(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
-def show_progress() -> Iterator[Callable[[str, int, int], None]]:
+def show_progress() -> Iterator[ShowProgress]:
     """Show a progress bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda what, done, total: None
@@ -136,6 +164,13 @@ def show_progress() -> Iterator[Callable[[str, int, int], None]]:
             bar.update(tasks[what], completed=done, total=total or None)
 
         yield update
+
+
+@contextmanager
+def _show_lines() -> Iterator[ShowProgress]:
+    """Print the progress as lines of JSON."""
+    print_line = progress_lines()
+    yield lambda what, done, total: print_line({"what": what, "done": done, "total": total})
 
 
 def _print_report(report: Report, work: Rebuild, as_json: bool) -> bool:

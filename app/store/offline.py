@@ -20,7 +20,7 @@ from sluice_s3.storage_drivers.objects.offline_reader import Blob, Damaged, Offl
 class OfflineStore:
     """One store, with its name in all locators, locked until `close`.
 
-    Raises StoreFailed when it is in use or does not exist.
+    Raises StoreFailed when it does not exist, and when it is in use and should not be.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ def blob_id(locator: str) -> int | None:
         return None
 
 
-def open_offline(name: str, settings: StoreSettings) -> OfflineStore:
-    """Open the store of that name. Raises DriverError."""
+def open_offline(name: str, settings: StoreSettings, *, alone: bool = True) -> OfflineStore:
+    """Open the store of that name; unless `alone`, a server may use it meanwhile. Raises DriverError."""
     if settings.url is not None:
         return _open_remote(name, settings)
     root = settings.directory
     assert root is not None
     known = identity.read_identity(root)
-    lock_fd = None if known is None else identity.lock_store(root, alone=True)
+    lock_fd = None if known is None else identity.lock_store(root, alone=alone)
     return OfflineStore(name, OfflineStoreReader(root), known, partial(identity.raise_generation, root), lock_fd)
 
 
@@ -118,12 +118,12 @@ def _open_remote(name: str, settings: StoreSettings) -> OfflineStore:
     return OfflineStore(name, RemoteContents(remote), known, partial(remote_contents.raise_generation, remote))
 
 
-def open_offline_stores(settings: Settings) -> list[OfflineStore]:
+def open_offline_stores(settings: Settings, *, alone: bool = True) -> list[OfflineStore]:
     """Open all stores of the settings; no lock remains when one fails. Raises DriverError."""
     opened: list[OfflineStore] = []
     try:
         for name, store in settings.named_stores.items():
-            opened.append(open_offline(name, store))
+            opened.append(open_offline(name, store, alone=alone))
     except BaseException:
         for opened_store in opened:
             opened_store.close()

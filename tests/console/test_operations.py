@@ -58,6 +58,9 @@ def test_a_job_is_paused_resumed_and_run(root_tab: Tab) -> None:
     lifecycle.get_by_role("button", name="Resume").click()
     lifecycle.get_by_role("button", name="Run now").click()
     expect(lifecycle.get_by_role("time").nth(1)).to_be_visible()  # the last run, beside the next one
+    row(page, "Dry run of a rebuild").get_by_role("button", name="Run now").click()
+    report = page.get_by_role("region", name="Report: Dry run of a rebuild")
+    expect(report).to_contain_text("a rebuild would restore", timeout=60_000)
     root_tab.check_accessibility()
     page.goto("/console/operations/audit?action=PauseJob")
     page.get_by_role("button", name="sluice:PauseJob").first.click()

@@ -20,6 +20,28 @@ class CatalogJob(NamedTuple):
     store: str | None = None
     can_run: bool = False
     can_pause: bool = False
+    can_cancel: bool = False
+    """It is a check in a process of its own: see `store_check`."""
+
+
+CHECKS = (
+    CatalogJob(
+        "fsck",
+        "Check of index and stores",
+        "Compares the index with the data of all stores, in both directions, and repairs nothing (sluice fsck).",
+        "only when asked",
+        can_run=True,
+        can_cancel=True,
+    ),
+    CatalogJob(
+        "rebuild",
+        "Dry run of a rebuild",
+        "Reads all data, and reports what a lost index could be rebuilt to (sluice rebuild --dry-run).",
+        "only when asked",
+        can_run=True,
+        can_cancel=True,
+    ),
+)
 
 
 def catalog(settings: Settings) -> Iterator[CatalogJob]:

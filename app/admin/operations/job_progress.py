@@ -49,7 +49,10 @@ async def count_damaged(index: Index) -> Counter[str]:
     return Counter(store_of_locator(locator) for locator, _, _ in await index.quarantine())
 
 
-def describe_check(done: int, last: dict[str, Any] | None) -> list[ProgressOut]:
-    """Return how far a check is that looked at `done` rows and blobs, by what the last one counted."""
-    total = last["rows"] + last["blobs"] if last else 0
+def describe_check(line: dict[str, Any], last: dict[str, Any] | None) -> list[ProgressOut]:
+    """Return how far a check is, by its last line of progress, and by what the report of the last one counted."""
+    if "what" in line:
+        return [ProgressOut(what=line["what"].capitalize(), done=line["done"], total=line["total"] or None)]
+    done = line.get("looked", 0)
+    total = last["rows"] + last["blobs"] if last and "rows" in last else 0
     return [ProgressOut(what="Comparing rows and blobs", done=done, total=total if done <= total and total else None)]

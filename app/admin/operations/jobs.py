@@ -12,7 +12,7 @@ import orjson
 from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, Field
 
-from sluice_s3.app.admin.operations.job_catalog import CatalogJob, catalog
+from sluice_s3.app.admin.operations.job_catalog import CHECKS, CatalogJob, catalog
 from sluice_s3.app.admin.operations.job_progress import (
     ProgressOut,
     count_damaged,
@@ -20,7 +20,6 @@ from sluice_s3.app.admin.operations.job_progress import (
     read_moves,
     read_scrub_pass,
 )
-from sluice_s3.app.admin.operations.store_check import NAME as FSCK
 from sluice_s3.app.admin.operations.store_check import StoreCheck
 from sluice_s3.app.admin.sessions.guard import require
 from sluice_s3.app.gateway_identity import describe_gateway
@@ -34,13 +33,6 @@ router = APIRouter(tags=["operations"])
 DAY_SECONDS = 86_400
 HEARD_SECONDS = 60.0
 """Seconds for which a wish to run counts as one that waits for its leader."""
-_FSCK = CatalogJob(
-    FSCK,
-    "Check of index and stores",
-    "Compares the index with the data of all stores, in both directions, and repairs nothing (sluice fsck).",
-    "only when asked",
-    can_run=True,
-)
 
 
 class JobOut(BaseModel):
@@ -62,11 +54,12 @@ class JobOut(BaseModel):
     gateway: str = Field(description="Where its leader runs; empty while it has not run.")
     progress: list[ProgressOut]
     findings: int | None = Field(
-        None, description="Of a scrub: damaged blobs of its store. Of `fsck`: what its last report names. Else null."
+        None, description="Of a scrub: damaged blobs of its store. Of a check: what its last report names. Else null."
     )
-    report: dict[str, Any] | None = Field(None, description="Of `fsck`: numbers, and the first findings.")
+    report: dict[str, Any] | None = Field(None, description="Of a check: numbers, and the first findings.")
     can_run: bool
     can_pause: bool
+    can_cancel: bool
 
 
 @router.get("/jobs", dependencies=[Depends(require("sluice:ListJobs"))])
@@ -79,8 +72,8 @@ async def list_jobs(request: Request) -> list[JobOut]:
 async def run_job(request: Request, name: str) -> JobOut:
     """Make a job run now; 409 for one that is paused, and for a check that runs."""
     job = _find(request, name, lambda one: one.can_run)
-    if name == FSCK:
-        if not cast(StoreCheck, request.app.state.store_check).start():
+    if job.can_cancel:
+        if not _check(request, name).start():
             raise HTTPException(409, "A check runs already. Wait for its end, or cancel it.")
     else:
         if name in _control(await _index(request).note(JOB_CONTROL))["paused"]:
@@ -92,8 +85,8 @@ async def run_job(request: Request, name: str) -> JobOut:
 @router.post("/jobs/{name}/cancel", dependencies=[Depends(require("sluice:RunJob"))])
 async def cancel_job(request: Request, name: str) -> JobOut:
     """Cancel a check; all other jobs are paused instead."""
-    job = _find(request, name, lambda one: one.name == FSCK)
-    await cast(StoreCheck, request.app.state.store_check).stop()
+    job = _find(request, name, lambda one: one.can_cancel)
+    await _check(request, name).stop()
     return (await _describe(request, [job]))[0]
 
 
@@ -117,8 +110,12 @@ def _index(request: Request) -> Index:
     return cast(Index, request.app.state.index)
 
 
+def _check(request: Request, name: str) -> StoreCheck:
+    return cast(StoreCheck, request.app.state.store_checks[name])
+
+
 def _all(request: Request) -> list[CatalogJob]:
-    return [_FSCK, *catalog(cast(Settings, request.app.state.settings))]
+    return [*CHECKS, *catalog(cast(Settings, request.app.state.settings))]
 
 
 def _find(request: Request, name: str, may: Callable[[CatalogJob], bool]) -> CatalogJob:
@@ -156,17 +153,17 @@ async def _describe(request: Request, jobs: Iterable[CatalogJob]) -> list[JobOut
     statuses = await index.notes(JOB_STATUS)
     gateways = await _gateways(request)
     damaged = await count_damaged(index)
-    check = cast(StoreCheck, request.app.state.store_check)
     describe = partial(_render, request, wishes, gateways)
     found = []
     for job in jobs:
         status = orjson.loads(statuses.get(job.name, "{}"))
-        last = status.get("report") if job.name == FSCK else None
-        if job.name == FSCK and check.began:
+        last = status.get("report") if job.can_cancel else None
+        check = _check(request, job.name) if job.can_cancel else None
+        if check is not None and check.began:
             status = {"state": "running", "began": check.began}
         out = describe(job, status)
-        if job.name == FSCK and check.began:
-            out.progress = describe_check(check.looked, last)
+        if check is not None and check.began:
+            out.progress = describe_check(check.progress, last)
         elif last is not None:
             out.findings = sum(last["found"].values())
         elif job.name == "moves":

@@ -10,7 +10,7 @@ from sluice_s3.app.admin.operations import audit_events, gateways, jobs, request
 from sluice_s3.app.admin.operations.audit_trail import AuditChanges
 from sluice_s3.app.admin.operations.gateways import HeartbeatWatch
 from sluice_s3.app.admin.operations.request_watch import RequestWatch, Tail
-from sluice_s3.app.admin.operations.store_check import StoreCheck
+from sluice_s3.app.admin.operations.store_check import COMMANDS, StoreCheck
 
 router = APIRouter()
 for part in (audit_events, gateways, jobs, requests, settings):
@@ -23,11 +23,12 @@ def prepare(app: FastAPI, addresses: Callable[[], Mapping[str, str]], open_tail:
     state.addresses = addresses
     state.request_watch = RequestWatch(state.index, open_tail)
     state.heartbeat_watch = HeartbeatWatch()
-    state.store_check = StoreCheck(state.index, state.settings)
+    state.store_checks = {one.name: StoreCheck(one, state.index, state.settings) for one in COMMANDS}
     app.add_middleware(AuditChanges, index=state.index)
 
 
 async def close(app: FastAPI) -> None:
     """End what runs for the routes."""
     app.state.request_watch.close()
-    await app.state.store_check.stop()
+    for check in app.state.store_checks.values():
+        await check.stop()

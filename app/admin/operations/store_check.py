@@ -1,4 +1,4 @@
-"""Runs `sluice fsck` in a process of its own: it compares index and stores, and repairs nothing."""
+"""Runs a check of the stores, a command that changes nothing, in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -19,34 +20,51 @@ from sluice_s3.app.settings import Settings
 
 logger = logging.getLogger("sluice.admin")
 
-NAME = "fsck"
 MAX_OUTPUT = 4 * 1024 * 1024
 """Bytes of the report; a longer one is for the command line."""
 MOST_FINDINGS = 20
-FINDINGS = ("missing", "short", "miscounted", "overcounted", "newest", "orphans", "unaccounted")
-"""Lists of the report."""
-NOT_RUN = "fsck could not run; the gateway's log has the reason."
-TOO_LONG = "The report is too long to be shown here. Run `sluice fsck` on the host."
+NOT_RUN = "It could not run; the gateway's log has the reason."
+TOO_LONG = "The report is too long to be shown here. Run the command on the host."
 NICE = 10
 
 
-class StoreCheck:
-    """The check of this gateway: at most one runs."""
+class CheckCommand(NamedTuple):
+    """A command of `sluice` that prints lines of progress, then its report, as JSON."""
 
-    def __init__(self, index: Index, settings: Settings) -> None:
+    name: str
+    arguments: tuple[str, ...]
+    findings: tuple[str, ...]
+    """Lists of its report that name what is wrong."""
+
+
+COMMANDS = (
+    CheckCommand(
+        "fsck",
+        ("fsck",),
+        ("missing", "short", "miscounted", "overcounted", "newest", "orphans", "unaccounted"),
+    ),
+    CheckCommand("rebuild", ("rebuild", "--dry-run"), ("damage", "not_restored")),
+)
+
+
+class StoreCheck:
+    """A check in this gateway: at most one of each command runs."""
+
+    def __init__(self, command: CheckCommand, index: Index, settings: Settings) -> None:
+        self._command = command
         self._index = index
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
         self.began = 0
         """Milliseconds since the epoch, 0 while none runs."""
-        self.looked = 0
-        """Rows and blobs that the one that runs has looked at."""
+        self.progress: dict[str, Any] = {}
+        """The last line of progress of the one that runs."""
 
     def start(self) -> bool:
         """Start it; return False while one runs."""
         if self._task is not None and not self._task.done():
             return False
-        self.began, self.looked = _now_ms(), 0
+        self.began, self.progress = _now_ms(), {}
         self._task = asyncio.create_task(self._run())
         return True
 
@@ -63,22 +81,24 @@ class StoreCheck:
         except asyncio.CancelledError:
             note["error"] = "It was cancelled."
         except OSError as error:
-            logger.error("fsck could not be started: %s", error.strerror)
+            logger.error("%s could not be started: %s", self._command.name, error.strerror)
             note["error"] = NOT_RUN
         note["ended"] = _now_ms()
         note["seconds"] = (note["ended"] - self.began) / 1000
         self.began = 0
         try:
-            await self._index.set_note(f"{JOB_STATUS}{NAME}", orjson.dumps({"state": "idle", **note}).decode())
+            await self._index.set_note(
+                f"{JOB_STATUS}{self._command.name}", orjson.dumps({"state": "idle", **note}).decode()
+            )
         except DomainError as error:
-            logger.warning("fsck: its result cannot be written: %s", type(error).__name__)
+            logger.warning("%s: its result cannot be written: %s", self._command.name, type(error).__name__)
 
     async def _check(self) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "sluice_s3.app.cli",
-            "fsck",
+            *self._command.arguments,
             "--json",
             "--progress",
             env=self._environment(),
@@ -97,7 +117,9 @@ class StoreCheck:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return {"error": "", "report": _shorten(report)} if "rows" in report else {"error": NOT_RUN}
+        if self._command.findings[0] not in report:
+            return {"error": NOT_RUN}
+        return {"error": "", "report": _shorten(report, self._command.findings)}
 
     async def _read_lines(self, stream: asyncio.StreamReader) -> dict[str, Any] | None:
         """Return the last line, which is the report; None for one that is too long. Lines before say how far it is."""
@@ -107,7 +129,8 @@ class StoreCheck:
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 last = _parse(line)
-                self.looked = last.get("looked", self.looked)
+                if self._command.findings[0] not in last:
+                    self.progress = last or self.progress
         return last if len(rest) <= MAX_OUTPUT else None
 
     def _environment(self) -> dict[str, str]:
@@ -131,12 +154,12 @@ def _parse(line: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _shorten(report: dict[str, Any]) -> dict[str, Any]:
+def _shorten(report: dict[str, Any], findings: Sequence[str]) -> dict[str, Any]:
     """Return a report with its numbers, and the first of its findings."""
-    counts = {name: value for name, value in report.items() if isinstance(value, int)}
-    lists = {name: report.get(name, []) for name in FINDINGS}
+    numbers = {**report, **report.get("counts", {})}
+    lists = {name: report.get(name, []) for name in findings}
     return {
-        **counts,
+        **{name: value for name, value in numbers.items() if isinstance(value, int)},
         "found": {name: len(found) for name, found in lists.items() if found},
         "first": {name: found[:MOST_FINDINGS] for name, found in lists.items() if found},
     }

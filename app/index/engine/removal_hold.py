@@ -18,7 +18,7 @@ from sluice_s3.app.private_files import make_directory, open_file
 NAME = "backup.lock"
 TAKE_SECONDS = 2.0
 """Seconds to try: a garbage collector that looks has the lock for a moment."""
-ANOTHER = "another backup of this gateway runs"
+ANOTHER = "another backup of this gateway runs, or a dry run of a rebuild"
 
 
 class RemovalHold:

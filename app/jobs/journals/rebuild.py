@@ -100,6 +100,8 @@ class Rebuild:
             if not journals[name].ids and report.files + report.records > before:
                 report.damage.append(f"{label(store)}there are no journals")
         numbers = [number for found in journals.values() for number in found.ids]
+        if any(set(found.ids) - set(found.store.journals()) for found in journals.values()):
+            raise StoreFailed("the gateway replaced journals while they were read: run it again")
         self._restore_blobs(report, numbers)
         self._progress("making the index", 0, 0)
         self._index.build(whole=not report.damage)

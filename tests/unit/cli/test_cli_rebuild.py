@@ -167,9 +167,14 @@ def test_it_refuses_beside_a_server_and_over_an_index(tmp_path: Path) -> None:
         assert "there is an index" in gateway.run("rebuild", check=False).stderr
         refused = gateway.run("rebuild", "--replace", check=False)
         assert (refused.returncode, "a server runs" in refused.stderr) == (1, True)
+        *lines, beside = map(
+            json.loads, gateway.run("rebuild", "--dry-run", "--json", "--progress").stdout.splitlines()
+        )
+        assert (beside["counts"]["versions"], lines[0].keys()) == (1, {"what", "done", "total"})
+        index = gateway.data / "index"
+        assert not list(index.rglob("rebuild-*"))
         gateway.stop()  # the journals lack nothing then: a server whose index was taken away writes no more of them
         gateway.start()
-        index = gateway.data / "index"
         index.rename(gateway.data / "hidden")
         refused = gateway.run("rebuild", check=False)
         assert (refused.returncode, "in use" in refused.stderr) == (1, True), "its lock is gone with the index"

@@ -116,6 +116,21 @@ async def test_a_check_of_the_stores_runs_beside_the_gateway(site: Console) -> N
     assert (found["findings"], found["progress"]) == (0, [])
 
 
+async def test_a_rebuild_is_tried_beside_the_gateway(site: Console) -> None:
+    site.app.state.settings.note_options({"data", "index"})
+    check = site.app.state.store_checks["rebuild"]
+    assert (await ask(site, "POST", "/rebuild/run")).json()["state"] == "running"
+    check.progress = {"what": "packs", "done": 3, "total": 9}
+    assert (await one(site, "rebuild"))["progress"] == [{"what": "Packs", "done": 3, "total": 9}]
+
+    async def ended() -> dict[str, Any]:
+        found = await one(site, "rebuild")
+        return found if found["state"] == "idle" else {}
+
+    found = await eventually_async(ended)
+    assert (found["error"], found["report"]["versions"], found["can_cancel"]) == ("", 0, True)
+
+
 async def test_a_scrub_tells_how_far_it_is_and_what_it_found(site: Console) -> None:
     async def note(progress: ScrubProgress) -> dict[str, Any]:
         await site.index.set_note(progress_note("default"), render_progress(progress))
@@ -134,29 +149,31 @@ async def test_a_scrub_tells_how_far_it_is_and_what_it_found(site: Console) -> N
 
 
 async def test_a_check_tells_how_far_it_is_by_what_the_last_one_counted(site: Console) -> None:
-    check = site.app.state.store_check
-    check.began, check.looked = 7000, 30
+    check = site.app.state.store_checks["fsck"]
+    check.began, check.progress = 7000, {"looked": 30}
     assert (await one(site, "fsck"))["progress"] == [{"what": "Comparing rows and blobs", "done": 30, "total": None}]
     last = {"began": 1, "ended": 2, "report": {"rows": 60, "blobs": 40, "found": {"orphans": 3}, "first": {}}}
     await site.index.set_note(f"{JOB_STATUS}fsck", orjson.dumps(last).decode())
     assert (await one(site, "fsck"))["progress"][0]["total"] == 100
-    check.looked = 101
+    check.progress = {"looked": 101}
     assert (await one(site, "fsck"))["progress"][0]["total"] is None, "there is more than the last time"
     check.began = 0
     assert (await one(site, "fsck"))["findings"] == 3
 
 
-@pytest.mark.parametrize(("sent", "last"), [(b'{"rows": 9}\n', {"rows": 9}), (b"no report\n", {}), (b"x" * 101, None)])
+@pytest.mark.parametrize(
+    ("sent", "last"), [(b'{"missing": []}\n', {"missing": []}), (b"no report\n", {}), (b"x" * 101, None)]
+)
 async def test_lines_of_progress_come_before_the_report(
-    site: Console, monkeypatch: pytest.MonkeyPatch, sent: bytes, last: dict[str, int] | None
+    site: Console, monkeypatch: pytest.MonkeyPatch, sent: bytes, last: dict[str, Any] | None
 ) -> None:
     monkeypatch.setattr(store_check, "MAX_OUTPUT", 100)
     stream = asyncio.StreamReader()
     stream.feed_data(b'{"looked": 1000}\n{"looked": 2000}\n' + sent)
     stream.feed_eof()
-    check = site.app.state.store_check
+    check = site.app.state.store_checks["fsck"]
     assert await check._read_lines(stream) == last
-    assert check.looked == 2000
+    assert check.progress == {"looked": 2000}
 
 
 async def test_a_check_that_is_cancelled_or_fails_says_so(site: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-// What the last check of index and stores found.
+// What the last checks found: of index and stores, and of what a rebuild would restore.
 import { html } from "../../../ui.js";
 import { Time } from "../../../components/values.js";
-import { formatBytes, formatPlural } from "../../../format.js";
+import { formatBytes, formatCount, formatPlural } from "../../../format.js";
 
 const FINDINGS = {
   missing: ["bad", "rows whose data is missing", "Restore these objects from a backup."],
@@ -11,6 +11,8 @@ const FINDINGS = {
   newest: ["warn", "keys without exactly one newest version", "sluice fsck --repair mends them."],
   orphans: ["warn", "pieces of data that no row holds", "sluice fsck --repair puts them into quarantine for a week."],
   unaccounted: ["", "pieces of data that are kept although no row holds them", "The journals name them; nothing is to be done."],
+  damage: ["bad", "journals or packs that cannot be read", "A rebuild would lack what only they name. Run it again, then make a backup while there is an index."],
+  not_restored: ["warn", "writes that a rebuild would leave out", "What was decided about them stands in no journal yet: run it again when nothing is written."],
 };
 
 /** Shows the numbers, and each kind of finding with what to do. */
@@ -18,12 +20,21 @@ export function CheckReport({ job }) {
   const { report } = job;
   const found = Object.entries(report.found);
   return html`
-    <section class="card stack tight" aria-label="Report of the check">
-      <h2>Check of <${Time} value=${job.ended} /></h2>
-      <p>${formatPlural(report.rows, "row")}, ${formatPlural(report.blobs, "blob")}, ${formatBytes(report.bytes)}.
-        ${found.length === 0 && " Index and data agree."}</p>
+    <section class="card stack tight" aria-label="Report: ${job.label}">
+      <h2>${job.label} of <${Time} value=${job.ended} /></h2>
+      <p>${(job.name === "rebuild" ? sayRebuild : sayCheck)(report, found.length === 0)}</p>
       ${found.map(([name, count]) => renderFinding(name, count, report.first[name]))}
     </section>`;
+}
+
+function sayCheck(report, agrees) {
+  return `${formatPlural(report.rows, "row")}, ${formatPlural(report.blobs, "blob")}, ${formatBytes(report.bytes)}.${agrees ? " Index and data agree." : ""}`;
+}
+
+function sayRebuild(report, isWhole) {
+  const all = `${formatPlural(report.buckets, "bucket")}, ${formatPlural(report.versions, "version")}, ${formatPlural(report.accounts, "account")}`;
+  const late = report.restored_claims ? `, ${formatCount(report.restored_claims)} of them from writes that no journal has yet` : "";
+  return `If the index were lost, a rebuild would restore ${all}${late}.${isWhole ? " Nothing would be left out." : ""}`;
 }
 
 function renderFinding(name, count, first) {

@@ -21,11 +21,10 @@ export function JobActions({ job, done }) {
   });
   const button = (verb, icon, text) => html`
     <${Button} icon=${icon} busy=${busy} label=${`${text}: ${nameOf(job)}`} onClick=${() => ask(verb)}><span class="wide-only">${text}</span><//>`;
-  const isCheck = job.can_run && !job.can_pause && job.name === "fsck";
   return html`
     <div class="row nowrap job-actions">
       ${job.can_run && may("sluice:RunJob") && job.state === "idle" && button("run", "play", "Run now")}
-      ${isCheck && may("sluice:RunJob") && job.state === "running" && button("cancel", "close", "Cancel")}
+      ${job.can_cancel && may("sluice:RunJob") && job.state === "running" && button("cancel", "close", "Cancel")}
       ${job.can_pause && may("sluice:PauseJob") && (job.state === "paused" ? button("resume", "play", "Resume") : button("pause", "pause", "Pause"))}
     </div>`;
 }

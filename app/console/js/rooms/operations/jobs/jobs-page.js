@@ -20,14 +20,13 @@ export function JobsPage() {
     const timer = setInterval(() => document.hidden || reload(), POLL_MS);
     return () => clearInterval(timer);
   }, []);
-  const check = data?.find((job) => job.report);
+  const checks = data?.filter((job) => job.report) ?? [];
   return html`
     <div class="stack">
       <${ErrorNote} error=${error} retry=${reload} />
       ${data && html`<${DataTable} caption="Background jobs" columns=${columns(reload)} rows=${data} rowKey=${(job) => job.name} />`}
-      ${check && html`<${CheckReport} job=${check} />`}
-      ${data && html`<p class="quiet small">A job runs in one gateway at a time. A paused job stays paused after a restart, in all gateways.
-        A dry run of <code>sluice rebuild</code> needs a stopped gateway, and is not offered here.</p>`}
+      ${checks.map((job) => html`<${CheckReport} key=${job.name} job=${job} />`)}
+      ${data && html`<p class="quiet small">A job runs in one gateway at a time. A paused job stays paused after a restart, in all gateways.</p>`}
     </div>`;
 }
 
@@ -76,7 +75,7 @@ function renderSchedule(job) {
 }
 
 function renderRun(job) {
-  if (!job.began && job.name === "fsck") return html`<span class="quiet">not yet</span>`;
+  if (!job.began && job.can_cancel) return html`<span class="quiet">not yet</span>`;
   if (!job.began) return html`<span class="quiet" title="Rounds in which there is nothing to do are not noted.">nothing to do so far</span>`;
   return html`
     <${Time} value=${job.began} />
