@@ -6,6 +6,7 @@ one, play users. Locust carries the messages between them, in one process as wel
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import secrets
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import gevent
-from locust import events
+from locust import argument_parser, events
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
@@ -340,6 +341,9 @@ def _on_init(environment: Environment, **_: Any) -> None:
         environment.sluice_coordinator = Coordinator(environment)  # type: ignore[attr-defined]
         environment.sluice_coordinator.register()  # type: ignore[attr-defined]
         show_status(environment, lambda: Coordinator.of(environment).status)
+    if isinstance(environment.runner, WorkerRunner):
+        # Locust makes its parser once for each option that the master sends: on a busy machine heartbeats are missed
+        argument_parser.default_args_dict = functools.cache(argument_parser.default_args_dict)
     if not options.class_picker:
         choose_shape(environment)
     if not isinstance(environment.runner, MasterRunner):
