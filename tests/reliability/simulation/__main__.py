@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import sys
@@ -28,14 +29,15 @@ def run_in_child(seed: int, template: Path) -> bool:
     if child:
         return os.waitpid(child, 0)[1] == 0
     root = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    gc.disable()  # coroutines that never go on must not be closed in another one's turn
     code = 1
     try:
         trial = Trial(seed, root, template)
         findings = trial.run()
         for finding in findings[:3]:
             print(f"seed {seed}: {finding}", flush=True)
-        done = f"{trial.scheduler.steps} steps, {trial.acknowledged} changes acknowledged, {trial.moved} bytes moved"
-        print(f"seed {seed}: {done}, {trial.digest()}", flush=True)
+        done = f"{trial.scheduler.steps} steps, {trial.acknowledged} changes acknowledged, {trial.kills} killed alone"
+        print(f"seed {seed}: {done}, {trial.moved} bytes moved, {trial.digest()}", flush=True)
         code = bool(findings)
     except BaseException:
         traceback.print_exc()

@@ -18,7 +18,7 @@ import apsw
 
 from tests.reliability.simulation import scheduler
 from tests.reliability.simulation.disk import Disk, File
-from tests.reliability.simulation.scheduler import Simulation, running
+from tests.reliability.simulation.scheduler import Process, Simulation, running
 
 
 class Mount:
@@ -33,7 +33,13 @@ real: dict[str, Any] = {
 flock = fcntl.flock
 
 
+def _require_alive() -> None:
+    if Simulation.scheduler is not None:
+        running().require_alive()
+
+
 def _sync(fd: int) -> None:
+    _require_alive()
     if Simulation.scheduler is not None and Mount.disk is not None and fd in Mount.disk.fds:
         running().sleep(running().random.choice((0.0002, 0.001, 0.005)))
         found = Mount.disk.fds[fd]
@@ -45,18 +51,35 @@ def _sync(fd: int) -> None:
 
 def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
     disk = Mount.disk
-    if disk is None or dir_fd is not None or not disk.holds(path):
-        return int(real["open"](path, flags, mode, dir_fd=dir_fd))
-    running().pause()
-    fd = int(real["open"](path, flags, mode))
-    disk.fds[fd] = str(path) if os.path.isdir(path) else disk.file(str(path))
+    held = disk is not None and dir_fd is None and disk.holds(path)
+    if held:
+        running().pause()
+    _require_alive()
+    fd = int(real["open"](path, flags, mode, dir_fd=dir_fd))
+    if Simulation.scheduler is not None:
+        running().current.process.fds.add(fd)
+    if held and disk is not None:
+        disk.fds[fd] = str(path) if os.path.isdir(path) else disk.file(str(path))
     return fd
 
 
 def _close(fd: int) -> None:
     if Mount.disk is not None:
         Mount.disk.fds.pop(fd, None)
+    if Simulation.scheduler is not None:
+        running().current.process.fds.discard(fd)
     real["close"](fd)
+
+
+def kill(process: Process) -> None:
+    """End a process, and close what it has open, so that its locks are free."""
+    running().kill(process)
+    for connection in list(process.connections):
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close(True)
+    for fd in list(process.fds):
+        process.fds.discard(fd)
+        _close(fd)
 
 
 def _written(fd: int, offset: int, data: bytes) -> None:
@@ -66,6 +89,7 @@ def _written(fd: int, offset: int, data: bytes) -> None:
 
 
 def _write(fd: int, data: Any) -> int:
+    _require_alive()
     tracked = Mount.disk is not None and fd in Mount.disk.fds
     offset = os.lseek(fd, 0, os.SEEK_CUR) if tracked else 0
     done = int(real["write"](fd, data))
@@ -74,18 +98,21 @@ def _write(fd: int, data: Any) -> int:
 
 
 def _pwrite(fd: int, data: Any, offset: int) -> int:
+    _require_alive()
     done = int(real["pwrite"](fd, data, offset))
     _written(fd, offset, bytes(data[:done]))
     return done
 
 
 def _pwritev(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
+    _require_alive()
     done = int(real["pwritev"](fd, buffers, offset, flags))
     _written(fd, offset, b"".join(map(bytes, buffers))[:done])
     return done
 
 
 def _unlink(path: Any, *, dir_fd: int | None = None) -> None:
+    _require_alive()
     real["unlink"](path, dir_fd=dir_fd)
     if Mount.disk is not None and dir_fd is None and Mount.disk.holds(path):
         Mount.disk.remove(str(path))
@@ -93,6 +120,7 @@ def _unlink(path: Any, *, dir_fd: int | None = None) -> None:
 
 
 def _rename(path: Any, target: Any) -> None:
+    _require_alive()
     real["rename"](path, target)
     if Mount.disk is not None and Mount.disk.holds(path):
         Mount.disk.rename(str(path), str(target))
@@ -121,21 +149,39 @@ class SimulatedFile(apsw.VFSFile):
         self._file = Mount.disk.file(path) if self._path and Mount.disk is not None else None
 
     def xWrite(self, data: Any, offset: int) -> None:
+        _require_alive()
         super().xWrite(data, offset)
         if self._file is not None:
             self._file.write(offset, bytes(data))
             running().pause()
 
     def xTruncate(self, size: int) -> None:
+        _require_alive()
         super().xTruncate(size)
         if self._file is not None:
             self._file.truncate(size)
 
     def xSync(self, flags: int) -> None:
+        _require_alive()
         if self._file is not None and Mount.disk is not None:
             running().sleep(running().random.choice((0.0002, 0.001, 0.005)))
             self._file.sync()
             Mount.disk.sync_directory(os.path.dirname(self._path))
+
+
+class SimulatedConnection(apsw.Connection):
+    """A connection that its process loses when it is killed."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if Simulation.scheduler is not None:
+            self._of = running().current.process.connections
+            self._of.append(self)
+
+    def close(self, force: bool = False) -> None:
+        if self in (of := getattr(self, "_of", [])):
+            of.remove(self)
+        super().close(force)
 
 
 class SimulatedFiles(apsw.VFS):
@@ -148,6 +194,7 @@ class SimulatedFiles(apsw.VFS):
         return SimulatedFile(name, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
+        _require_alive()
         super().xDelete(filename, syncdir)
         if Mount.disk is not None and Mount.disk.holds(filename):
             Mount.disk.remove(filename)
@@ -202,6 +249,7 @@ def install() -> SimulatedFiles:
     for name, function in own.items():
         setattr(os, name, function)
     vars(fcntl)["flock"] = _flock
+    vars(apsw)["Connection"] = SimulatedConnection
     for name in ("time", "time_ns"):
         setattr(time, name, _clock(name, 0))
     for name in ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "clock_gettime", "clock_gettime_ns"):

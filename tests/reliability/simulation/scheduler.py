@@ -26,10 +26,25 @@ class Stuck(RuntimeError):
     """All threads wait for each other."""
 
 
+class Killed(BaseException):
+    """Ends the threads of a killed process. Whatever they still do on the way out has no effect."""
+
+
+class Process:
+    """Threads that are killed together, and what the kernel then closes."""
+
+    def __init__(self) -> None:
+        self.killed = False
+        self.fds: set[int] = set()
+        self.connections: list[Any] = []
+        """Of SQLite."""
+
+
 class Task:
     """A simulated thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: Process) -> None:
+        self.process = process
         self.turn = _thread.allocate_lock()
         self.turn.acquire()
         self.ready: Callable[[], bool] | None = None
@@ -45,25 +60,46 @@ class Scheduler:
         self.now = BEGIN
         self.steps = 0
         self.cut_at: float = inf
-        """The step at which the power fails."""
-        self.first = self.current = Task()
+        """The step at which the first thread goes on."""
+        self.first = self.current = Task(Process())
         self.tasks = [self.first]
 
-    def start(self, run: Callable[[], None]) -> Task:
-        """Add a thread."""
-        task = Task()
+    def start(self, run: Callable[[], None], process: Process | None = None) -> Task:
+        """Add a thread, to the process of the current one unless another is given."""
+        self.require_alive()
+        task = Task(process or self.current.process)
         self.tasks.append(task)
 
         def begin() -> None:
             task.turn.acquire()
             try:
+                self.require_alive()
                 run()
+            except Killed:
+                pass
             finally:
                 self.tasks.remove(task)
-                self._choose().turn.release()
+                if task.process.killed:
+                    self.current = self.first
+                    self.first.turn.release()
+                else:
+                    self._choose().turn.release()
 
         _thread.start_new_thread(begin, ())
         return task
+
+    def require_alive(self) -> None:
+        """Raise Killed in a thread of a killed process."""
+        if self.current.process.killed:
+            raise Killed
+
+    def kill(self, process: Process) -> None:
+        """End a process as kill -9 does: each of its threads ends where it waits."""
+        process.killed = True
+        for task in [task for task in self.tasks if task.process is process]:
+            self.current = task
+            task.turn.release()
+            self.first.turn.acquire()
 
     def pause(self) -> None:
         """Let any other thread go on."""
@@ -78,20 +114,25 @@ class Scheduler:
         self._switch(ready, inf if seconds is None else self.now + max(seconds, 0))
         return ready()
 
-    def run_until_power_cut(self, step: int, ended: Callable[[], bool]) -> None:
-        """Run the others until that step or until they have ended; then none of them ever runs again."""
-        self.cut_at = self.steps + step
+    def run_for(self, steps: int, ended: Callable[[], bool]) -> None:
+        """Run the others for so many steps or until they have ended."""
+        self.cut_at = self.steps + steps
         self._switch(lambda: self.steps >= self.cut_at or ended(), inf)
         self.cut_at = inf
+
+    def cut_power(self) -> None:
+        """None of the others ever runs again."""
         self.tasks = [self.first]
 
     def _switch(self, ready: Callable[[], bool] | None, deadline: float) -> None:
+        self.require_alive()
         task = self.current
         task.ready, task.deadline = ready, deadline
         chosen = self._choose()
         if chosen is not task:
             chosen.turn.release()
             task.turn.acquire()
+            self.require_alive()
 
     def _choose(self) -> Task:
         self.steps += 1

@@ -1,127 +1,61 @@
-"""One trial: gateways under load, power cuts at random steps, restarts, and a look at every acknowledged operation."""
+"""One trial: workers under load, one killed alone, power cuts, restarts, and a look at what was acknowledged."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import logging
-import os
 import random
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from sluice_s3.app.errors import CommitUnknown, DomainError, NoSuchKey, Overloaded, PreconditionFailed, StoreUnavailable
 from sluice_s3.app.index.objects.conditions import Conditions
-from sluice_s3.app.index.objects.rows import NewVersion
+from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.jobs.journals.writer import JournalWriter
-from sluice_s3.app.jobs.reclaim.compaction import Compactor
-from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
-from sluice_s3.app.jobs.reclaim.orphan_sweeper import OrphanSweeper
-from sluice_s3.app.store import objects, reading
-from sluice_s3.app.store.named_driver import NamedDriver
-from sluice_s3.app.store.store import Store
-from sluice_s3.storage_drivers.errors import DriverError
+from sluice_s3.app.store import objects
 from sluice_s3.storage_drivers.objects import initialize
-from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
-from sluice_s3.storage_drivers.objects.mount_profile import FUSE
-from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation
+from tests.reliability.lab.checkers import versions
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, Removal
 from tests.reliability.lab.checkers.registers import check
+from tests.reliability.lab.checkers.versions import Version
+from tests.reliability.simulation import replaced
 from tests.reliability.simulation.disk import Disk
 from tests.reliability.simulation.replaced import Mount
-from tests.reliability.simulation.scheduler import Loop, Scheduler, Simulation
+from tests.reliability.simulation.scheduler import Loop, Process, Scheduler, Simulation
+from tests.reliability.simulation.worker import Bytes, SimulatedDriver, Worker
 
-KEYS = ("a", "b", "c", "d")
+PLAIN, VERSIONED = ("a", "b", "c", "d"), ("v", "w")
+"""Keys, each of the bucket of its kind."""
 SMALL, LARGE = 2000, 9000
-PACK_THRESHOLD, PACK_SIZE = 4096, 16_384
-"""Bytes. A pack is full after a few small bodies, so that some are mostly dead soon."""
-COMPACTION_RATE = 1 << 30
 CUTS = 2
-GRACE_SECONDS = 0.01
+WORKERS = 2
+PAGE = 3
+"""Versions of a page."""
 logging.disable(logging.CRITICAL)
-
-
-class SimulatedDriver(ObjectsDriver):
-    """A store whose small bodies go into packs and whose large ones have files."""
-
-    mount_profile = FUSE
-
-
-class Bytes:
-    """A body."""
-
-    def __init__(self, body: bytes) -> None:
-        self.size: int | None = len(body)
-        self._left = body
-        self.etag = hashlib.md5(body).hexdigest()
-
-    async def read(self) -> bytes:
-        body, self._left = self._left, b""
-        return body
-
-    def digest(self, piece: Any) -> None:
-        """The ETag is known."""
-
-    def verify(self) -> None:
-        """The body is right."""
-
-    def describe(self, locator: str) -> NewVersion:
-        return NewVersion(self.size or 0, self.etag, "{}", "STANDARD", "", "", "", locator, 0, "owner")
-
-
-class Gateway:
-    """A worker with an index, a store and jobs of its own, in a simulated thread."""
-
-    def __init__(self, root: Path, count: Callable[[int, int], None]) -> None:
-        self.root = root
-        self.count = count
-        """Takes the bytes that compaction moved and freed."""
-
-    async def start(self) -> None:
-        self.index = SqliteIndex(self.root / "index/sluice.db", self.root / "run", local_only=False)
-        await self.index.start()
-        driver = SimulatedDriver(
-            self.root / "data", create=False, threads=4, pack_threshold=PACK_THRESHOLD, pack_size=PACK_SIZE
-        )
-        await driver.start()
-        self.store = Store(self.index, NamedDriver(driver, "default"))
-        self.store.open_packs()
-
-    async def jobs(self, oldest: Callable[[], int], *, leads: bool) -> None:
-        now = lambda: int(time.monotonic() * 1000)  # noqa: E731
-        journals = JournalWriter(self.store)
-        garbage = GarbageCollector(self.store, oldest, now, GRACE_SECONDS, journals.bound)
-        compactor = Compactor(self.store, COMPACTION_RATE, GRACE_SECONDS, self.count)
-        sweeper = OrphanSweeper(self.store, self.index.is_writer_dead)
-        while True:
-            try:
-                await sweeper.run_once()
-                if leads:
-                    await journals.run_once()
-                    await garbage.run_once()
-                    await compactor.run_once()
-            except (DomainError, DriverError):
-                pass
-            await asyncio.sleep(0.02)
 
 
 class Trial:
     """What a seed decides."""
 
-    bucket = 0
+    buckets: dict[str, int] = {}
+    """By key."""
 
     def __init__(self, seed: int, root: Path, template: Path) -> None:
         self.scheduler = Simulation.scheduler = Scheduler(seed)
         self.random = random.Random(seed)
         self.template, self.root = template, root
-        self.history: dict[str, list[Operation]] = {key: [] for key in KEYS}
-        self.begun: dict[object, float] = {}
+        self.history: dict[str, list[Operation]] = {key: [] for key in PLAIN + VERSIONED}
+        self.removals: list[Removal] = []
+        self.processes: dict[int, Process] = {}
+        self.busy: set[int] = set()
+        """Workers whose clients have not ended."""
+        self.begun: dict[tuple[int, object], float] = {}
         self.findings: list[str] = []
         self.bodies = 0
+        self.kills = 0
         self.moved = 0
         """Bytes that compaction moved."""
 
@@ -130,19 +64,24 @@ class Trial:
         place = self.root / "0"
         shutil.copytree(self.template, place)
         for cut in range(CUTS):
-            Mount.disk = Disk(place)
-            self.begun.clear()
             self._begin(place, operations=12)
-            self.scheduler.run_until_power_cut(self.random.randrange(300, 9000), lambda: self.left == 0)
+            steps = self.random.randrange(300, 9000)
+            if self.random.random() < 0.6:
+                before = self.random.randrange(steps)
+                self.scheduler.run_for(before, self._have_ended)
+                steps -= before
+                self._kill_one(place)
+            self.scheduler.run_for(steps, self._have_ended)
+            self.scheduler.cut_power()
             disk, Mount.disk = Mount.disk, None
+            assert disk is not None
             place = self.root / str(cut + 1)
             shutil.copytree(self.template, place, ignore=lambda _, names: [n for n in names if "." in n])
             disk.cut_power(self.random, place)
             shutil.rmtree(place / "run", ignore_errors=True)
             (place / "run").mkdir(mode=0o700)
-        Mount.disk = Disk(place)
         self._begin(place, operations=0)
-        self.scheduler.run_until_power_cut(10**9, lambda: self.left == 0)
+        self.scheduler.run_for(10**9, self._have_ended)
         for key, history in self.history.items():
             verdict = check(history)
             if not verdict:
@@ -155,16 +94,37 @@ class Trial:
     def acknowledged(self) -> int:
         """How many changes were answered as done."""
         changes = [one for history in self.history.values() for one in history if one.kind is not Kind.READ]
-        return sum(one.told is ObjectChange.DONE for one in changes)
+        return sum(one.told is ObjectChange.DONE for one in [*changes, *self.removals])
 
     def digest(self) -> str:
         """Return a digest of all that happened: equal for equal seeds."""
-        return hashlib.md5(repr(self.history).encode()).hexdigest()
+        return hashlib.md5(repr((self.history, self.removals)).encode()).hexdigest()
 
     def _begin(self, place: Path, operations: int) -> None:
-        self.left = 2
-        for number in range(2):
-            self.scheduler.start(lambda number=number: self._serve(place, number, operations))
+        Mount.disk = Disk(place)
+        self.begun.clear()
+        for number in range(WORKERS):
+            self._start(place, number, operations)
+
+    def _start(self, place: Path, number: int, operations: int) -> None:
+        self.busy.add(number)
+        process = self.processes[number] = Process()
+        self.scheduler.start(lambda: self._serve(place, number, operations), process)
+
+    def _kill_one(self, place: Path) -> None:
+        """Kill a worker while the other goes on, and start one in its place, as the launcher does."""
+        number = self.random.randrange(WORKERS)
+        replaced.kill(self.processes[number])
+        self.kills += 1
+        self.begun = {which: begun for which, begun in self.begun.items() if which[0] != number}
+        before = self.acknowledged
+        self._start(place, number, 12)
+        self.scheduler.run_for(self.random.randrange(9000), self._have_ended)
+        if not self.busy and self.acknowledged == before:
+            self.findings.append("after a worker was killed, no change was acknowledged")
+
+    def _have_ended(self) -> bool:
+        return not self.busy
 
     def _serve(self, place: Path, number: int, operations: int) -> None:
         loop = Loop()
@@ -172,20 +132,21 @@ class Trial:
         try:
             loop.run_until_complete(self._work(place, number, operations))
         except Exception as error:
-            self.findings.append(f"gateway {number}: {error!r}")
-        self.left -= 1
+            self.findings.append(f"worker {number}: {error!r}")
+        self.busy.discard(number)
         self.scheduler.wait(lambda: False)
 
     async def _work(self, place: Path, number: int, operations: int) -> None:
-        gateway = Gateway(place, self._count_compaction)
-        await gateway.start()
-        jobs = asyncio.create_task(gateway.jobs(self._oldest, leads=number == 0))
+        worker = Worker(place, self._count_compaction)
+        await worker.start()
+        jobs = asyncio.create_task(worker.jobs(self._oldest, leads=number == 0))
         if not operations:
-            await asyncio.sleep(1)  # the sweep and the garbage collector have run
-            for key in KEYS:
-                await self._read(gateway, key)
+            await asyncio.sleep(0.3)  # the sweep and the garbage collector have run
+            for key in PLAIN + VERSIONED:
+                await self._read(worker, key)
+            await self._list_versions(worker)
         else:
-            await asyncio.gather(*(self._client(gateway, operations) for _ in range(3)))
+            await asyncio.gather(*(self._client(worker, number, operations) for _ in range(3)))
             await asyncio.sleep(0.2)
         jobs.cancel()
 
@@ -195,30 +156,32 @@ class Trial:
     def _oldest(self) -> int:
         return int(min(self.begun.values(), default=time.monotonic()) * 1000)
 
-    async def _client(self, gateway: Gateway, operations: int) -> None:
+    async def _client(self, worker: Worker, number: int, operations: int) -> None:
         for _ in range(operations):
-            key, kind = self.random.choice(KEYS), self.random.random()
-            token = object()
+            key, kind = self.random.choice(PLAIN + VERSIONED), self.random.random()
+            token = (number, object())
             self.begun[token] = time.monotonic()
             try:
                 if kind < 0.5:
-                    await self._put(gateway, key)
+                    await self._put(worker, key)
+                elif kind < 0.6 and key in VERSIONED:
+                    await self._remove(worker, key)
                 elif kind < 0.7:
-                    await self._change(key, Kind.DELETE, ABSENT, None, gateway)
+                    await self._change(key, Kind.DELETE, ABSENT, None, worker)
                 else:
-                    await self._read(gateway, key)
+                    await self._read(worker, key)
             finally:
                 self.begun.pop(token, None)
 
-    async def _put(self, gateway: Gateway, key: str) -> None:
+    async def _put(self, worker: Worker, key: str) -> None:
         self.bodies += 1
         seen = [one.value for one in self.history[key] if one.kind is Kind.WRITE]
         condition = self.random.choice([None, None, IF_NONE_MATCH, *seen[-1:], *seen[-1:]])
         body = f"{key} {self.bodies} ".encode() * self.random.choice((SMALL // 8, SMALL // 8, SMALL // 8, LARGE // 8))
-        await self._change(key, Kind.WRITE, hashlib.md5(body).hexdigest(), condition, gateway, body)
+        await self._change(key, Kind.WRITE, hashlib.md5(body).hexdigest(), condition, worker, body)
 
     async def _change(
-        self, key: str, kind: Kind, value: str, condition: str | None, gateway: Gateway, body: bytes = b""
+        self, key: str, kind: Kind, value: str, condition: str | None, worker: Worker, body: bytes = b""
     ) -> None:
         history, begun = self.history[key], time.monotonic()
         history.append(Operation(kind, begun, told=ObjectChange.NOTHING, value=value, condition=condition))
@@ -226,12 +189,13 @@ class Trial:
         conditions = None
         if condition is not None:
             conditions = Conditions(if_none_match=True) if condition == IF_NONE_MATCH else Conditions(condition)
+        done = None
         try:
             if kind is Kind.WRITE:
                 source = Bytes(body)
-                await objects.put(gateway.store, self.bucket, key, source, source.describe, conditions, {})
+                done = await objects.put(worker.store, self.buckets[key], key, source, source.describe, conditions, {})
             else:
-                await objects.delete(gateway.store, self.bucket, key, None, None, {})
+                done = await objects.delete(worker.store, self.buckets[key], key, None, None, {})
             told = ObjectChange.DONE
         except PreconditionFailed:
             told = ObjectChange.REFUSED
@@ -239,17 +203,28 @@ class Trial:
             told = ObjectChange.MISSING
         except (CommitUnknown, Overloaded, StoreUnavailable):
             return
-        history[at] = history[at]._replace(ended=time.monotonic(), told=told)
+        version = done.version_id if done is not None and key in VERSIONED else ""
+        history[at] = history[at]._replace(ended=time.monotonic(), told=told, version=version)
 
-    async def _read(self, gateway: Gateway, key: str) -> None:
+    async def _remove(self, worker: Worker, key: str) -> None:
+        """Remove a version that another one certainly came after, so that the state of the key stays."""
+        done = [one for one in self.history[key] if one.version and one.told is ObjectChange.DONE]
+        done = [one for one in done if any(other.begun > one.ended for other in done)]
+        if not done:
+            return
+        version, begun = self.random.choice(done).version, time.monotonic()
+        self.removals.append(Removal(key, version, begun, begun, ObjectChange.NOTHING))
+        at = len(self.removals) - 1
+        try:
+            await objects.delete(worker.store, self.buckets[key], key, version, None, {})
+        except (CommitUnknown, Overloaded, StoreUnavailable):
+            return
+        self.removals[at] = Removal(key, version, begun, time.monotonic(), ObjectChange.DONE)
+
+    async def _read(self, worker: Worker, key: str) -> None:
         begun, value = time.monotonic(), ABSENT
         try:
-            version = await objects.find(gateway.store, self.bucket, key)
-            body = await reading.read_body(gateway.store, version, 0, version.size, {})
-            if not isinstance(body, bytes):
-                pieces = [piece if isinstance(piece, bytes) else _bytes_of(piece) async for piece in body]
-                body = b"".join(pieces)
-            value = hashlib.md5(body).hexdigest()
+            value = await worker.read(self.buckets[key], key)
         except NoSuchKey:
             pass
         except DomainError as error:
@@ -257,16 +232,25 @@ class Trial:
             return
         self.history[key].append(Operation(Kind.READ, begun, time.monotonic(), value=value))
 
-
-def _bytes_of(piece: Any) -> bytes:
-    try:
-        return os.pread(piece.fd, piece.count, piece.offset)
-    finally:
-        piece.release()
+    async def _list_versions(self, worker: Worker) -> None:
+        """Compare what is listed in the end with what was done, and read each version."""
+        listed = await worker.versions(self.buckets[VERSIONED[0]], PAGE)
+        for key in VERSIONED:
+            seen = [
+                Version(one.version_id, one.etag, one.state in (CURRENT, MARKER), f"{one.modified:020}")
+                for one in listed
+                if one.key == key
+            ]
+            removals = [one for one in self.removals if one.key == key]
+            for kind, text in versions.faults(seen, self.history[key], removals):
+                self.findings.append(f"{key}: {kind}: {text}")
+            for one in seen:
+                if one.etag and await worker.read(self.buckets[key], key, one.id) != one.etag:
+                    self.findings.append(f"{key}: version {one.id} has other bytes")
 
 
 def make_template(root: Path) -> None:
-    """Make an index with one bucket and an empty store."""
+    """Make an index with two buckets, one with versions, and an empty store."""
 
     async def make() -> None:
         (root / "index").mkdir(parents=True)
@@ -280,7 +264,10 @@ def make_template(root: Path) -> None:
         vars(initialize)["measure_store"] = lambda *_: found
         index = SqliteIndex(root / "index/sluice.db", root / "run", local_only=False)
         await index.start()
-        Trial.bucket = (await index.create_bucket("bucket", "a" * 64, "us-east-1", 10)).id
+        for name, keys in (("plain", PLAIN), ("versioned", VERSIONED)):
+            bucket = (await index.create_bucket(name, "a" * 64, "us-east-1", 10)).id
+            Trial.buckets |= dict.fromkeys(keys, bucket)
+        await index.set_versioning(Trial.buckets[VERSIONED[0]], ENABLED)
         await index.close()
         await driver.close()
 

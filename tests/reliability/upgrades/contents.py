@@ -9,6 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 PLAIN, VERSIONED = "plain", "versioned"
+POLICIES_SINCE, VERSIONS_SINCE = "0007", "0008"
+"""The first revisions of the tables whose programs had them."""
 PART = 5 << 20
 SMALL = b"a small body"
 LARGE = bytes(range(256)) * 4096
@@ -21,12 +23,14 @@ POLICY = {
 }
 
 
-def write(s3: Any) -> None:
-    """Write one of each kind of row and file."""
+def write(s3: Any, revision: str) -> None:
+    """Write one of each kind of row and file that a version with these tables has."""
     for bucket in (PLAIN, VERSIONED):
         s3.create_bucket(Bucket=bucket)
-    s3.put_bucket_policy(Bucket=PLAIN, Policy=json.dumps(POLICY))
-    s3.put_bucket_versioning(Bucket=VERSIONED, VersioningConfiguration={"Status": "Enabled"})
+    if revision >= POLICIES_SINCE:
+        s3.put_bucket_policy(Bucket=PLAIN, Policy=json.dumps(POLICY))
+    if revision >= VERSIONS_SINCE:
+        s3.put_bucket_versioning(Bucket=VERSIONED, VersioningConfiguration={"Status": "Enabled"})
     s3.put_object(Bucket=PLAIN, Key="small", Body=SMALL, ContentType="text/plain", Metadata={"colour": "red"})
     s3.put_object(Bucket=PLAIN, Key="large", Body=LARGE)
     s3.put_object(Bucket=PLAIN, Key="deleted", Body=SMALL)
@@ -47,7 +51,7 @@ def write(s3: Any) -> None:
     s3.delete_object(Bucket=VERSIONED, Key="kept")
 
 
-def check(s3: Any, *, rebuilt: bool = False) -> None:
+def check(s3: Any, revision: str, *, rebuilt: bool = False) -> None:
     """Everything that `write` wrote is there, and nothing else; a rebuilt index has no unfinished uploads."""
     bodies = {"small": SMALL, "large": LARGE, "overwritten": SMALL, "copied": LARGE, "parts": b"".join(PARTS)}
     listed = {entry["Key"] for entry in s3.list_objects_v2(Bucket=PLAIN)["Contents"]}
@@ -56,12 +60,17 @@ def check(s3: Any, *, rebuilt: bool = False) -> None:
         assert s3.get_object(Bucket=PLAIN, Key=key)["Body"].read() == body, key
     head = s3.head_object(Bucket=PLAIN, Key="small")
     assert (head["ContentType"], head["Metadata"]) == ("text/plain", {"colour": "red"})
-    assert json.loads(s3.get_bucket_policy(Bucket=PLAIN)["Policy"]) == POLICY
+    if revision >= POLICIES_SINCE:
+        assert json.loads(s3.get_bucket_policy(Bucket=PLAIN)["Policy"]) == POLICY
     uploads = s3.list_multipart_uploads(Bucket=PLAIN).get("Uploads", [])
     assert len(uploads) == (0 if rebuilt else 1)
     for upload in uploads:
         parts = s3.list_parts(Bucket=PLAIN, Key="unfinished", UploadId=upload["UploadId"])["Parts"]
         assert [part["Size"] for part in parts] == [len(SMALL)]
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        s3.get_object(Bucket=VERSIONED, Key="kept")
+    if revision < VERSIONS_SINCE:
+        return
     versions = s3.list_object_versions(Bucket=VERSIONED)
     assert [marker["IsLatest"] for marker in versions["DeleteMarkers"]] == [True]
     read = [
@@ -69,5 +78,3 @@ def check(s3: Any, *, rebuilt: bool = False) -> None:
         for version in versions["Versions"]
     ]
     assert read == [b"second", b"first"]
-    with pytest.raises(ClientError, match="NoSuchKey"):
-        s3.get_object(Bucket=VERSIONED, Key="kept")

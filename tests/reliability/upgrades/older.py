@@ -29,6 +29,8 @@ PACKAGES = {
 }
 NEWER_SETTINGS = ("SLUICE_GATHER_CONNECTIONS",)
 """Settings of every gateway of the tests that an earlier version refuses."""
+REFUSING_SINCE = "0011"
+"""The first revision whose programs refuse newer tables with a line; those before it end with Alembic's error."""
 START = """
 import os
 from {module} import {function} as run
@@ -65,13 +67,18 @@ def revision_of(checkout: Path) -> str:
     return max(path.name[:4] for path in (checkout / "migrations/versions").glob("[0-9]*.py"))
 
 
+def refusal_of(checkout: Path) -> str:
+    """Return what a version says of tables newer than its own, when it ends."""
+    return "newer version of Sluice" if revision_of(checkout) >= REFUSING_SINCE else "Can't locate revision"
+
+
 def write_archive(checkout: Path, archive: Path) -> None:
     """Let an earlier version write `contents`, kill it, and keep its directory."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         gateway = older(checkout, directory / "packages", directory / "data").start()
         try:
-            write(client(gateway.endpoint))
+            write(client(gateway.endpoint), revision_of(checkout))
             time.sleep(JOURNAL_SECONDS)
         finally:
             gateway.kill()

@@ -15,7 +15,7 @@ from sluice_s3.app.index.schema.tables import REVISION
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import open_connection
 from tests.reliability.upgrades.contents import check
-from tests.reliability.upgrades.older import CHECKOUTS, older, revision_of, write_archive
+from tests.reliability.upgrades.older import CHECKOUTS, older, refusal_of, revision_of, write_archive
 from tests.support import postgres
 from tests.support.gateway import Gateway, client
 
@@ -42,7 +42,7 @@ def upgrade_and_rebuild(data: Path, before: str) -> Path:
     index = data / "index" / "sluice.db"
     assert revision(index) == before
     with Gateway(data) as gateway:
-        check(client(gateway.endpoint))
+        check(client(gateway.endpoint), before)
     assert revision(index) == REVISION
     kept = index.with_name(f"sluice.db.of-{before}")
     if before != REVISION:
@@ -51,7 +51,7 @@ def upgrade_and_rebuild(data: Path, before: str) -> Path:
     assert gateway.run("fsck", check=False).returncode == 0
     assert gateway.run("rebuild", "--replace", check=False).returncode == 0
     with gateway:
-        check(client(gateway.endpoint), rebuilt=True)
+        check(client(gateway.endpoint), before, rebuilt=True)
     return kept
 
 
@@ -68,10 +68,10 @@ def test_each_earlier_version_is_upgraded_and_takes_its_copy_back(checkout: Path
     kept = upgrade_and_rebuild(data, before)
     gateway = older(checkout, tmp_path / "packages", data)
     if before != REVISION:
-        with pytest.raises(RuntimeError):  # nothing but a line in its log
+        with pytest.raises(RuntimeError):  # it says why in its log
             gateway.start()
         assert revision(kept.with_name("sluice.db")) == REVISION
-        assert "newer version of Sluice" in data.with_name("data.log").read_text().splitlines()[-1]
+        assert refusal_of(checkout) in data.with_name("data.log").read_text().splitlines()[-1]
         shutil.rmtree(data)
         data = unpacked(archive, tmp_path)
         assert Gateway(data).run("migrate").returncode == 0  # nothing is written after it
@@ -80,4 +80,4 @@ def test_each_earlier_version_is_upgraded_and_takes_its_copy_back(checkout: Path
             index.with_name(name).unlink(missing_ok=True)
         index.with_name(f"sluice.db.of-{before}").replace(index)
     with gateway:
-        check(client(gateway.endpoint))
+        check(client(gateway.endpoint), before)

@@ -14,7 +14,7 @@ from sluice_s3.app.index.schema.tables import REVISION
 from tests.reliability.crash.ledger import Ledger
 from tests.reliability.crash.workload import Clients
 from tests.reliability.upgrades.contents import check, write
-from tests.reliability.upgrades.older import CHECKOUTS, older, revision_of
+from tests.reliability.upgrades.older import CHECKOUTS, older, refusal_of, revision_of
 from tests.support.gateway import Gateway, client
 from tests.support.postgres import running
 
@@ -36,7 +36,7 @@ def test_they_serve_together_while_one_is_replaced(checkout: Path, tmp_path: Pat
         ledgers = [Ledger(bucket) for bucket in BUCKETS]
         with older(checkout, tmp_path / "packages", data, env(0)) as before:
             first = client(before.endpoint)
-            write(first)
+            write(first, revision_of(checkout))
             for bucket in BUCKETS:
                 first.create_bucket(Bucket=bucket)
             assert postgres.sql(REVISIONS, database) == revision_of(checkout)
@@ -47,15 +47,15 @@ def test_they_serve_together_while_one_is_replaced(checkout: Path, tmp_path: Pat
                     with Clients(ledgers[1], after.endpoint, threads=2, seed=2) as others:
                         others.wait(SECONDS)
                     for s3 in (first, client(after.endpoint)):
-                        check(s3)
+                        check(s3, revision_of(checkout))
         assert clients.faults == others.faults == []
         assert [ledger.unknown for ledger in ledgers] == [set(), set()]  # neither failed a request
         if revision_of(checkout) != REVISION:
             with pytest.raises(RuntimeError):  # there is no way back
                 older(checkout, tmp_path / "packages", data, env(0)).start()
-            assert "newer version of Sluice" in data.with_name("data.log").read_text().splitlines()[-1]
+            assert refusal_of(checkout) in data.with_name("data.log").read_text().splitlines()[-1]
         with Gateway(data, env=env(0)) as replaced:
             s3 = client(replaced.endpoint)
-            check(s3)
+            check(s3, revision_of(checkout))
             assert [ledger.check(s3).wrong for ledger in ledgers] == [[], []]
         assert replaced.run("fsck", check=False).returncode == 0
