@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.postgres.advisory_locks import GLOBAL_LOCK
 from sluice_s3.app.index.postgres.database import Connection, Database
+from sluice_s3.app.index.postgres.errors import state_of
 from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION
 
 logger = logging.getLogger("sluice.index")
@@ -17,6 +20,14 @@ logger = logging.getLogger("sluice.index")
 OLDEST = 14
 MIGRATING = GLOBAL_LOCK + 1
 """Lock of the migration. Gateways that start together wait for the first one."""
+LOCK_MS = 300
+"""Milliseconds for which it waits for a table that a gateway uses.
+
+Less than `deadlock_timeout`: before Postgres ends a transaction of a gateway, the migration gives way.
+"""
+UPGRADE_SECONDS = 60.0
+PAUSE_SECONDS = 0.2
+LOCKED, DEADLOCK = "55P03", "40P01"
 
 
 async def revision(connection: Connection) -> str | None:
@@ -77,10 +88,15 @@ async def upgrade(database: Database) -> None:
 
 
 async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
+    """Run the migrations in one transaction, again when the gateways that serve need its tables first.
+
+    Raises StoreUnavailable when they do for `UPGRADE_SECONDS`.
+    """
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
     from sqlalchemy import text
+    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
@@ -92,13 +108,24 @@ async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
 
     def run(connection: Any) -> None:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATING})"))
+        connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
+    until = time.monotonic() + UPGRADE_SECONDS
     try:
-        async with engine.begin() as connection:
-            await connection.run_sync(run)
-    except CommandError as error:
-        raise StoreUnavailable(reason=UNKNOWN_REVISION.format(error)) from error
+        while True:
+            try:
+                async with engine.begin() as connection:
+                    await connection.run_sync(run)
+                return
+            except CommandError as error:
+                raise StoreUnavailable(reason=UNKNOWN_REVISION.format(error)) from error
+            except DBAPIError as error:
+                if state_of(error.orig or error) not in (LOCKED, DEADLOCK):
+                    raise
+                if time.monotonic() > until:
+                    raise StoreUnavailable(reason="other programs keep the tables locked: upgrade again") from error
+            await asyncio.sleep(PAUSE_SECONDS)
     finally:
         await engine.dispose()

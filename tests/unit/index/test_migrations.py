@@ -23,6 +23,7 @@ from sqlalchemy.pool import NullPool
 
 import sluice_s3.migrations
 from sluice_s3.app.errors import StoreFull, StoreUnavailable
+from sluice_s3.app.index.postgres import migrate as postgres_migrate
 from sluice_s3.app.index.postgres.migrate import _run_alembic as run_on_postgres
 from sluice_s3.app.index.schema.tables import ENGINE_ONLY, REVISION, metadata, set_postgres_options
 from sluice_s3.app.index.sqlite import migrate
@@ -213,6 +214,28 @@ def test_a_newer_index_in_postgres_says_so() -> None:
             await run_on_postgres(lambda: asyncpg.connect(url))
 
     asyncio.run(look(postgres.server().fresh()))  # nobody else may get it after that
+
+
+def test_an_upgrade_in_postgres_gives_way_to_the_gateways_that_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for no lock of theirs until one of both must end by a deadlock, but begins again."""
+    monkeypatch.setattr(postgres_migrate, "LOCK_MS", 50)
+
+    async def look(url: str) -> None:
+        serving = await asyncpg.connect(url)
+        await serving.execute("DROP TABLE audit_events; UPDATE alembic_version SET version_num = '0012'")
+        async with serving.transaction():
+            await serving.execute("LOCK TABLE alembic_version IN SHARE MODE")
+            monkeypatch.setattr(postgres_migrate, "UPGRADE_SECONDS", 0.0)
+            with pytest.raises(StoreUnavailable, match="locked"):
+                await run_on_postgres(lambda: asyncpg.connect(url))
+            monkeypatch.setattr(postgres_migrate, "UPGRADE_SECONDS", 60.0)
+            upgrade = asyncio.create_task(run_on_postgres(lambda: asyncpg.connect(url)))
+            await asyncio.sleep(0.3)
+        await upgrade
+        assert await serving.fetchval("SELECT version_num FROM alembic_version") == REVISION
+        await serving.close()
+
+    asyncio.run(look(postgres.server().fresh()))
 
 
 def test_no_room_for_the_tables_is_a_full_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
