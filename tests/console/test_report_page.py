@@ -13,7 +13,17 @@ from sluice_s3.loadtests.report.cost.examples import EXAMPLES
 from sluice_s3.loadtests.report.options import ReportOptions
 from tests.tools.loadtests.report.making import Made, row, steady
 
-DESKTOP, PHONE = (1280, 800), (390, 844)
+DESKTOP, PAPER, PHONE = (1280, 800), (794, 1123), (390, 844)
+COLUMNS = """
+[2, 3].map((column) => {
+    const box = (one) => one.getBoundingClientRect();
+    const head = box(document.querySelectorAll('.tracks thead th')[column]);
+    const rows = [...document.querySelectorAll('.tracks tbody tr')];
+    const bars = rows.map((one) => box(one.querySelectorAll('.drawn svg')[column - 2]));
+    return [head.left, ...bars.map((one) => one.left)].concat(bars.map((one) => one.width - bars[0].width + head.left));
+})
+"""
+"""Where a column's head and bars begin, and the same once more where its bars are equally long."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +56,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (made.directory / "report.html").as_uri()
 
 
-@pytest.fixture(params=[(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")], ids=["desktop", "dark", "phone"])
+SCREENS = {
+    "desktop": (DESKTOP, "light"),
+    "dark": (DESKTOP, "dark"),
+    "paper": (PAPER, "light"),
+    "phone": (PHONE, "light"),
+}
+
+
+@pytest.fixture(params=SCREENS.values(), ids=SCREENS.keys())
 def page(request: pytest.FixtureRequest, browser: Browser, report: str) -> Iterator[Page]:
     """The report on a screen."""
     (width, height), scheme = request.param
@@ -64,6 +82,8 @@ def test_the_report_page(page: Page) -> None:
     assert picture is not None
     assert picture["y"] + picture["height"] <= page.viewport_size["height"]
     assert page.locator(".cards li").first.is_visible()
+    for column in page.evaluate(COLUMNS):
+        assert max(column) - min(column) < 1, column
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     results = Axe().run(page)
