@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from sluice_s3.loadtests.mounts import Mount, mounted
-from tests.reliability.faults.two import BODIES, LARGE, SMALL, filled, get, metric, outcome, two
+from tests.reliability.faults.two import BODIES, LARGE, SMALL, filled, get, metric, outcome, put, two
 from tests.support.environment import need_fuse, sized
 from tests.support.gateway import Gateway
 from tests.support.waiting import eventually
@@ -99,7 +99,7 @@ def test_everything_hangs(scene: Scene) -> None:
 def test_one_kind_of_call_hangs(scene: Scene, call: str) -> None:
     """Whatever it is that hangs: 503, and afterwards the old object, and then the new one."""
     for size, body in BODIES.items():
-        scene.s3.put_object(Bucket="odd", Key=f"{call}-{size}", Body=b"old " + body)
+        put(scene.s3, f"{call}-{size}", b"old " + body)
     hang = scene.mount.fault(call, "hang", times=None)
     answers = {
         size: outcome(scene.s3.put_object, Bucket="odd", Key=f"{call}-{size}", Body=b"new " + body)
@@ -119,7 +119,7 @@ def test_it_hangs_in_the_middle_of_bodies(scene: Scene) -> None:
     """Readers are cut off, more of them than there are threads; those of the other store read on."""
     body = b"0123456789abcdef" * 500_000
     for bucket in ("good", "odd"):
-        scene.s3.put_object(Bucket=bucket, Key="body", Body=body)
+        put(scene.s3, "body", body, bucket)
     hang = scene.mount.fault("read", "hang", nth=6, times=None)
     with ThreadPoolExecutor(2 * AT_ONCE) as clients:
         asked = [clients.submit(outcome, scene.s3.get_object, Bucket="odd", Key="body") for _ in range(AT_ONCE)]
@@ -133,7 +133,7 @@ def test_it_hangs_in_the_middle_of_bodies(scene: Scene) -> None:
 
 def test_a_delete_needs_no_disk(scene: Scene) -> None:
     for size, body in BODIES.items():
-        scene.s3.put_object(Bucket="odd", Key=f"gone-{size}", Body=body)
+        put(scene.s3, f"gone-{size}", body)
     hang = scene.mount.fault("*", "hang", times=None)
     eventually(lambda: outcome(scene.s3.put_object, Bucket="odd", Key="k", Body=SMALL) == DOWN)
     for size in BODIES:

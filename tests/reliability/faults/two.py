@@ -10,6 +10,7 @@ import httpx
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.support.gateway import Gateway, client
+from tests.support.waiting import eventually
 
 TOML = """\
 index = "sqlite:///{root}/index/sluice.db"
@@ -54,8 +55,13 @@ def filled(gateway: Gateway, **config: Any) -> Any:
     for name in ("good", "odd"):
         s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": f"us-east-1:{name}"})
         for size, body in BODIES.items():
-            s3.put_object(Bucket=name, Key=f"old-{size}", Body=body)
+            put(s3, f"old-{size}", body, name)
     return s3
+
+
+def put(s3: Any, key: str, body: bytes, bucket: str = "odd") -> None:
+    """Put an object, again while a busy machine keeps a sound mount from answering within the limit."""
+    eventually(lambda: outcome(s3.put_object, Bucket=bucket, Key=key, Body=body)[0] == 200, f"PUT of {key}")
 
 
 def outcome(call: Callable[..., Any], **arguments: Any) -> tuple[int, str]:
