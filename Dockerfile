@@ -43,8 +43,9 @@ RUN apt-get update && apt-get install -y --no-install-recommends curl tini && ap
     install -d -o 10001 -g 10001 -m 1777 /data && \
     # Docker gives a new named volume the owner and mode of the directory it is mounted on, and root's where there is none;
     # Postgres and Grafana, which are other users, read the first two
-    install -d -o 10001 -g 10001 -m 0755 /postgres-secret /grafana-secret /stores/a /stores/b /results
-COPY deploy/entrypoint.sh deploy/healthcheck.py deploy/keys.py /opt/deploy/
+    install -d -o 10001 -g 10001 -m 0755 /postgres-secret /grafana-secret /stores/a /stores/b /results && \
+    ln -s /opt/deploy/mc /usr/local/bin/mc
+COPY deploy/entrypoint.sh deploy/healthcheck.py deploy/keys.py deploy/mc /opt/deploy/
 # the store is the relative path `data`, its default: SLUICE_DATA here would forbid SLUICE_STORES
 WORKDIR /
 ENV PATH=/opt/sluice/bin:$PATH PYTHONDONTWRITEBYTECODE=1 SLUICE_HOST=0.0.0.0 SLUICE_ADMIN_HOST=0.0.0.0

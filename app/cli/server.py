@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from sluice_s3.app.cli.common import fail, load_settings
 from sluice_s3.app.cli.serving import begin, start
 from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.regions import ANY
 
 VOLUMES, ADDRESS, CONSOLE_ADDRESS = "MINIO_VOLUMES", "MINIO_ADDRESS", "MINIO_CONSOLE_ADDRESS"
 DEFAULT_KEY = "minioadmin"
@@ -51,7 +52,8 @@ def server(
     """Serve S3 by MinIO's command line.
 
     Without keys they are minioadmin and minioadmin, as MinIO's, with a warning. An empty directory in DIR becomes a
-    bucket, and new buckets block no public access, so that a policy can give it. All else is as with `sluice serve`.
+    bucket, new buckets block no public access, so that a policy can give it, and clients may sign with any region. All
+    else is as with `sluice serve`.
     """
     data = _one_directory(directories or [])
     options: dict[str, Any] = {"data": data}
@@ -66,7 +68,8 @@ def server(
     begin((VOLUMES, ADDRESS, CONSOLE_ADDRESS), level=logging.WARNING if quiet else logging.INFO)
     settings = load_settings(**options)
     # as MinIO's, where nothing is given
-    defaults = {"admin_port": 0, "default_public_access_block": False, **({"access_log": False} if quiet else {})}
+    defaults = {"admin_port": 0, "default_public_access_block": False, "region": ANY}
+    defaults |= {"access_log": False} if quiet else {}
     changes: dict[str, Any] = {name: value for name, value in defaults.items() if name not in settings.model_fields_set}
     if settings.root_access_key is None and settings.root_secret_key is None and not _has_keys(settings):
         changes |= {"root_access_key": DEFAULT_KEY, "root_secret_key": SecretStr(DEFAULT_KEY)}

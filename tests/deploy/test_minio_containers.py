@@ -70,6 +70,7 @@ def test_a_shell_that_makes_a_bucket() -> None:
     with running(IMAGE, "-c", script, options=options) as endpoint:
         buckets = client(endpoint, "minio", "miniosecret").list_buckets()["Buckets"]
         assert [bucket["Name"] for bucket in buckets] == ["langfuse"]
+        assert podman("exec", NAME, "mc", "ready", "local").returncode == 0
 
 
 def test_a_directory_of_roots_is_refused_with_what_helps(tmp_path: Path) -> None:
