@@ -65,15 +65,25 @@ def _vanish(scene: Scene) -> Iterator[None]:
         )
 
 
-def test_what_vanishes_is_found(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _break(scene: Scene) -> Iterator[None]:
+    """The site does not come back."""
+    yield
+    raise RuntimeError
+
+
+def test_what_vanishes_is_found_on_another_site_than_one_that_broke(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(FAULTS, "vanish", Fault("vanish", _vanish, lambda setup: True))
-    vanished, _ = run("sqlite-local", ("vanish",), directory)
+    monkeypatch.setitem(FAULTS, "break", Fault("break", _break, lambda setup: True))
+    broken, vanished, _ = run("sqlite-local", ("vanish", "break"), directory)
+    assert (broken.fault, broken.count("wrong")) == ("break", 1)
     assert vanished.count("lost") >= 1
     assert vanished.replay() == "make lab SEED=1 SETUP=sqlite-local FAULT=vanish"
 
 
 def test_a_set_up_that_cannot_be_built_is_a_finding(tmp_path: Path) -> None:
-    (tmp_path / "data.mnt").touch()
+    (tmp_path / "1").touch()
     told: list[Row] = []
     rows = run_trial(SETUPS["sqlite-local"], SEED, ("none",), tmp_path, told.append, before=BEFORE, hold=HOLD)
     assert [row.count("wrong") for row in rows] == [1]

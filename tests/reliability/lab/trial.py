@@ -56,29 +56,34 @@ def run_trial(
         rows.append(row)
         report(row)
 
+    left: Sequence[Episode] = plan.episodes(seed, setup.name, faults, setup.buckets, before, hold)
     try:
-        with built(setup, directory) as site:
-            _strike_all(site, plan.episodes(seed, setup.name, faults, setup.buckets, before, hold), told, seed, size)
+        while left:
+            place = directory / str(len(left))
+            place.mkdir()
+            with built(setup, place) as site:
+                left = _strike_all(site, left, told, seed, size)
     except Exception:  # the next set-up may do better
         told(_ended(Row(seed, setup.name, END, size), ""))
     return rows
 
 
-def _strike_all(site: Site, episodes: Sequence[Episode], told: Report, seed: int, size: str) -> None:
-    """One episode after the other, and the end."""
+def _strike_all(site: Site, episodes: Sequence[Episode], told: Report, seed: int, size: str) -> Sequence[Episode]:
+    """One episode after the other, and the end; return those that are left when the site does not come back."""
     remains: list[Remains] = []
     sources = _make_sources(site)
-    for episode in episodes:
+    for number, episode in enumerate(episodes, 1):
         row = Row(seed, site.setup.name, episode.fault, size)
         try:
             remains.append(run_episode(site, episode, row, sources))
         except Exception:  # nothing more can be said of a site that did not come back
             told(_ended(row, site.log))
-            return
+            return episodes[number:]
         told(row)
     last = Row(seed, site.setup.name, END, size)
     _end(site, remains, sources, last)
     told(last)
+    return ()
 
 
 def _ended(row: Row, log: str) -> Row:
