@@ -249,7 +249,7 @@ def history_command(
 @bench.command("scenarios")
 def scenarios_command(as_json: JsonOption = False) -> None:
     """List the scenarios, with the paths of their Locust files."""
-    from sluice_s3.loadtests.compare.plan import SCENARIOS, select_scenarios
+    from sluice_s3.loadtests.compare.plan import LOCUST_ONLY, SCENARIOS, select_scenarios
 
     for chosen in select_scenarios(SCENARIOS).values():
         one = SCENARIOS[chosen.name]
@@ -258,6 +258,8 @@ def scenarios_command(as_json: JsonOption = False) -> None:
             print(json.dumps({**fields, "seconds": chosen.seconds, "bytes": chosen.bytes, "file": str(one.file)}))
         else:
             print(f"{one.name}: {one.about}\n    {one.file}")
+    for one in () if as_json else LOCUST_ONLY:
+        print(f"{one.name}: {one.about}\n    {one.file}")
 
 
 @bench.command("doctor")

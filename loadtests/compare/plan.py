@@ -120,6 +120,15 @@ SCENARIOS = {
     )
 }
 
+LOCUST_ONLY = tuple(
+    Scenario(name, about, {}, {}, default=False)
+    for name, about in (
+        ("steps", "The mix by more clients from step to step, with Locust alone."),
+        ("spike", "The mix by few clients, then suddenly by many, then by few again, with Locust alone."),
+    )
+)
+"""Scenarios that do not compare stores."""
+
 
 @dataclass(frozen=True)
 class SelectedScenario:
