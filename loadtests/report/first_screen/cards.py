@@ -12,6 +12,8 @@ from sluice_s3.loadtests.report.verdict import TOGETHER
 
 CALLS = ("create", "write", "fsync", "read")
 """Calls of the probe that a card shows."""
+UNLIMITED_BYTES = 1 << 60
+"""What a file system over a bucket reports as its size, or more."""
 
 
 def cards(report: Report) -> Cards:
@@ -75,4 +77,6 @@ def _probe(target: Mapping[str, Any]) -> str:
 
 def _space(target: Mapping[str, Any]) -> str:
     space = target.get("space") or {}
+    if space.get("total", 0) >= UNLIMITED_BYTES:
+        return "not limited"
     return f"{decimal(space['free'])} free of {decimal(space['total'])}" if space.get("total") else ""

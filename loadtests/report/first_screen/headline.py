@@ -78,7 +78,7 @@ def facts(report: Report) -> list[str | Cell]:
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(meta["started"]))
     took = f", {(meta['ended'] - meta['started']) / 60:.0f} min" if meta["ended"] else ""
     requests = sum(line.total.count for line in model.lines if line.total)
-    repeats = meta["plan"]["repeats"]
+    repeats = max((one["repeat"] for one in meta["cells"] if one["state"] == "done"), default=0)
     found: list[str | Cell] = [
         when + took,
         f"{machine['cpu'] or machine['hostname']}, {machine['cores']} cores, {decimal(machine['memory_bytes'])}",

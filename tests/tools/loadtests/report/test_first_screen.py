@@ -118,13 +118,14 @@ def test_a_card_says_what_a_store_is(tmp_path: Path) -> None:
         "probe": {"latencies_ms": {"fsync": {"median": 0.5, "worst": 2}, "create": {"median": 0.02, "worst": 1}}},
         "space": {"total": 10**12, "free": 4 * 10**11},
     }  # fmt: skip
+    found.model.meta["targets"][1]["space"] = {"total": 1 << 64, "free": 1 << 64}
     first, second = cards(found).cards
     assert dict(first.lines) == {
         "mount": "ext4, /mnt/a", "device": "/dev/vdb on /mnt", "durable": "full, local driver",
         "index": "SQLite, on the store", "probe": "create 0.020, fsync 0.50 ms", "space": "400 GB free of 1 TB",
     }  # fmt: skip
     assert first.won == "best in 1 of 2 uses"
-    assert (second.name, second.won) == ("b", "")
+    assert (second.name, second.won, dict(second.lines)["space"]) == ("b", "", "not limited")
 
 
 def test_the_console_and_the_report_have_the_same_tokens() -> None:
