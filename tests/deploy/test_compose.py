@@ -186,6 +186,7 @@ def test_the_image_has_every_package_and_nothing_secret() -> None:
         "deploy/entrypoint.sh",
         "deploy/healthcheck.py",
         "deploy/keys.py",
+        "deploy/mc",
         "deploy/requirements.txt",
         "deploy/requirements-loadtest.txt",
     }
