@@ -44,8 +44,11 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium. It ends with this package: its event loop would stand in the way of other tests."""
+def browser(gateway: Gateway) -> Iterator[Browser]:
+    """Debian's Chromium. It ends with this package: its event loop would stand in the way of other tests.
+
+    It starts after the gateway, whose first index in Postgres is made by an event loop too.
+    """
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
         lack("no Chromium (Debian: chromium)")
