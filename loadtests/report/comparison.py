@@ -50,7 +50,7 @@ class Pairs:
 def compare_runs(a: Path, b: Path) -> Pairs:
     """Compare targets and scenarios of the same names.
 
-    Raises PlanError when a directory holds no run, or when the runs have nothing in common.
+    Raises PlanError when a directory holds no run, or when the runs have no use in common.
     """
     first, second = of_run(a), of_run(b)
     unlike = {name: why for name in first.scenarios() if (why := unlike_options(first.meta, second.meta, name))}
@@ -60,7 +60,7 @@ def compare_runs(a: Path, b: Path) -> Pairs:
     remarks = [*_remarks(first, second), *unlike.values()]
     if not common:
         reasons = "".join(f"; {why}" for why in remarks)
-        raise PlanError(f"{a} and {b} have no target and scenario in common{reasons}")
+        raise PlanError(f"{a} and {b} have no use of a target in common{reasons}")
     targets = list(dict.fromkeys(target for target, _ in common))
     pairs: list[Pair] = []
     looks = looks_of(first.meta, second.meta)

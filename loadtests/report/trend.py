@@ -31,7 +31,7 @@ def write_trend(directory: Path, like: str = "") -> Path:
     runs = [one for one in runs_of(directory) if one.figures]
     chosen = next((one for one in runs if like in ("", one.run)), None)
     if chosen is None:
-        raise PlanError(f"{directory}: there is no run{' ' + like if like else ''} with a report")
+        raise PlanError(f"{directory}: there is no run{' ' + like if like else ''} whose report has a use")
     same = [one for one in runs if one.is_like(chosen)]
     if len(same) < 2:
         raise PlanError(f"{chosen.run}: no other run in {directory} has the same targets, scenarios and options")

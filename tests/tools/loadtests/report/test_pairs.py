@@ -39,7 +39,7 @@ def test_the_second_run_is_told_against_the_first(tmp_path: Path) -> None:
 
 def test_runs_that_cannot_be_set_beside_each_other(tmp_path: Path) -> None:
     first = mixed(tmp_path / "x", 0.01).write()
-    with pytest.raises(PlanError, match="no target and scenario in common"):
+    with pytest.raises(PlanError, match="no use of a target in common"):
         compare_runs(first, mixed(tmp_path / "y", 0.01, names=("c",)).write())
     other = mixed(tmp_path / "z", 0.01)
     other.meta["plan"]["scenarios"]["mixed"]["arguments"] = {"size": "1KB"}
