@@ -100,6 +100,9 @@ def test_keyboard_and_address(root_tab: Tab, bucket: str, s3: Any) -> None:
     """Filter, open, select and go up without the pointer; the path is the address."""
     put(s3, bucket, a_txt=b"1", b_txt=b"2", dir__c_txt=b"3")
     page = open_folder(root_tab, bucket)
+    page.evaluate("() => { Clipboard.prototype.writeText = async () => { throw new Error('denied'); }; }")
+    page.get_by_role("button", name="Copy the S3 path").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_focused()  # without the clipboard's permission
     expect(page.get_by_role("row")).to_have_count(3)
     page.keyboard.press("/")
     page.keyboard.type("dir")

@@ -2,6 +2,7 @@
 import { html, useState } from "../ui.js";
 import { formatBytes, formatCount, formatTime, formatUtc } from "../format.js";
 import { Button } from "./button.js";
+import { toast } from "./toast.js";
 
 /** A size: 1.50 KiB, exact on hover. */
 export function Bytes({ value }) {
@@ -24,25 +25,37 @@ export function Badge({ kind = "", title, children }) {
   return html`<span class="badge ${kind}" title=${title}>${children}</span>`;
 }
 
-/** A button that copies text, on plain http as well. */
+/** A button that copies text, on plain http as well, and where the browser keeps its clipboard from the page. */
 export function Copy({ text, label = "Copy" }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
-    await copyText(text);
+    if (!(await copyText(text))) {
+      toast("The browser does not let this page copy. Select the text, and copy it by hand.", { kind: "bad" });
+      return;
+    }
     setDone(true);
     setTimeout(() => setDone(false), 1500);
   };
   return html`<${Button} kind="plain" icon=${done ? "check" : "copy"} label=${done ? "Copied" : label} onClick=${copy} />`;
 }
 
-/** Copies text. Browsers have `navigator.clipboard` under https and on localhost only. */
-export async function copyText(text) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text); // there is no clipboard on plain http, or the permission is denied
+  }
+}
+
+function copyBySelection(text) {
+  const focused = document.activeElement;
   const area = document.createElement("textarea");
   area.value = text;
   (document.querySelector("dialog[open]") ?? document.body).append(area);
   area.select();
-  document.execCommand("copy");
+  const copied = document.execCommand("copy");
   area.remove();
-  return undefined;
+  focused?.focus();
+  return copied;
 }
