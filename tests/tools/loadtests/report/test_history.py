@@ -64,7 +64,7 @@ def test_other_options_are_another_trend(tmp_path: Path) -> None:
 
 
 def test_the_trend(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="there is no run with a report"):
+    with pytest.raises(PlanError, match="there is no run whose report has a use"):
         write_trend(tmp_path)
     results(tmp_path)
     page = write_trend(tmp_path).read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def test_the_trend(tmp_path: Path) -> None:
     assert links == ["three/report.html", "two/report.html", "one/report.html"]
     assert page.count("<circle") == 6, "a point for each run and store"
     assert not any(tag in ("script", "link", "img") for tag, _ in found.tags)
-    with pytest.raises(PlanError, match="there is no run other with a report"):
+    with pytest.raises(PlanError, match="there is no run other whose report has a use"):
         write_trend(tmp_path, "other")
     write_report(tmp_path / "other")
     with pytest.raises(PlanError, match="no other run"):
