@@ -221,6 +221,23 @@ async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
         assert isinstance(files.ended[0], OSError)
 
 
+async def test_a_file_cut_while_it_is_sent_on_the_loop_ends_the_connection(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zerocopy, "is_cached", lambda *_: True)
+    files.nowait = True
+    async with serving(files) as site:
+        client = await slow_client(site)
+        await client.send(get(f"/0/{24 * MIB}"))
+        await eventually_async(lambda: any(c.out_waiter is not None for c in site.state.connections))
+        os.truncate(files.path, 0)
+        while await client.reader.read(MIB):
+            pass
+        await eventually_async(lambda: files.ended)
+        assert type(files.ended[0]) is OSError
+        await eventually_async(lambda: not site.state.connections and not site.state.running)
+
+
 async def test_a_cancelled_answer_waits_for_its_thread(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """The application closes the file when `send` returns: no thread may be reading from that number then."""
     entered, leave, running = threading.Event(), threading.Event(), threading.Event()
