@@ -43,10 +43,12 @@ NETWORK_FILESYSTEMS = {
 def open_connection(path: Path, *, durability: str = "full", create: bool = False) -> apsw.Connection:
     """Open a connection in WAL mode with autocommit and without automatic checkpoints.
 
-    Raises StoreUnavailable when there is no index at `path` (unless `create`) or when it cannot be in WAL mode.
+    Threads may use it in turn, never two at a time: SQLite's own lock, taken for each column of each row, would be a
+    quarter of a page's query (sqlite.org/threadsafe.html, "Multi-thread"). Raises StoreUnavailable when there is no
+    index at `path` (unless `create`) or when it cannot be in WAL mode.
     """
     # the flags also apply to attached databases, `mode` only to this one
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     try:
         connection = apsw.Connection(uri, flags=flags, statementcachesize=STATEMENTS)

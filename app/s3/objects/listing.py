@@ -57,9 +57,10 @@ async def _version_1(services: Services, request: S3Request, encode: Encode, lim
         next_marker = f"<NextMarker>{encode(page.last)}</NextMarker>"
     content = (
         f"{render_list_header(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}"
-        f"{_limits(request, limit, page)}{_entries(services, request, page, encode, True)}"
+        f"{_limits(request, limit, page)}"
     )
-    return Response(200, list(XML), xml.document("ListBucketResult", content))
+    entries = _entries(services, request, page, encode, True)
+    return Response(200, list(XML), xml.document("ListBucketResult", content, *entries))
 
 
 async def _version_2(services: Services, request: S3Request, encode: Encode, limit: int) -> Response:
@@ -81,9 +82,10 @@ async def _version_2(services: Services, request: S3Request, encode: Encode, lim
     content = (
         f"{render_list_header(request, encode, encode)}{echoed}"
         f"<KeyCount>{len(page.rows) + len(page.prefixes)}</KeyCount>"
-        f"{_limits(request, limit, page)}{_entries(services, request, page, encode, with_owner)}"
+        f"{_limits(request, limit, page)}"
     )
-    return Response(200, list(XML), xml.document("ListBucketResult", content))
+    entries = _entries(services, request, page, encode, with_owner)
+    return Response(200, list(XML), xml.document("ListBucketResult", content, *entries))
 
 
 async def _page(services: Services, request: S3Request, after: str, limit: int) -> Page:
@@ -113,7 +115,7 @@ def _limits(request: S3Request, limit: int, page: Page) -> str:
     return f"<MaxKeys>{limit}</MaxKeys><IsTruncated>{'true' if page.truncated else 'false'}</IsTruncated>"
 
 
-def _entries(services: Services, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
+def _entries(services: Services, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> list[str]:
     owner = xml.owner_element(*request.bucket_owner) if with_owner else ""
     rendered = _render_entries(page, encode, owner)
     if page.headers:
@@ -121,11 +123,8 @@ def _entries(services: Services, request: S3Request, page: Page, encode: Encode,
             archives.add_restore_status(*each)
             for each in zip(rendered, repeat("</Contents>"), page.headers, strict=False)
         ]
-    return "".join(rendered) + _prefixes(page, encode)
-
-
-def _prefixes(page: Page, encode: Encode) -> str:
-    return "".join([f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes])
+    prefixes = [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes]
+    return rendered + prefixes
 
 
 def _render_entries(page: Page, encode: Encode, owner: str) -> list[str]:

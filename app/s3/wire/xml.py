@@ -47,9 +47,9 @@ def optional(name: str, value: object) -> str:
     return "" if value is None or value == "" else element(name, value)
 
 
-def document(root: str, content: str) -> bytes:
-    """Return a whole document in S3's namespace."""
-    return f'{DECLARATION}<{root} xmlns="{NAMESPACE}">{content}</{root}>'.encode()
+def document(root: str, *contents: str) -> bytes:
+    """Return a whole document in S3's namespace. Contents that are long are copied once, so pass them in parts."""
+    return "".join((f'{DECLARATION}<{root} xmlns="{NAMESPACE}">', *contents, f"</{root}>")).encode()
 
 
 def error_document(error: S3Error, resource: str, request_id: str) -> bytes:
