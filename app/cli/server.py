@@ -17,7 +17,6 @@ from pydantic import SecretStr
 from sluice_s3.app.cli.common import fail, load_settings
 from sluice_s3.app.cli.serving import begin, start
 from sluice_s3.app.settings import Settings
-from sluice_s3.app.store.regions import ANY
 
 VOLUMES, ADDRESS, CONSOLE_ADDRESS = "MINIO_VOLUMES", "MINIO_ADDRESS", "MINIO_CONSOLE_ADDRESS"
 DEFAULT_KEY = "minioadmin"
@@ -55,6 +54,8 @@ def server(
     bucket, new buckets block no public access, so that a policy can give it, and clients may sign with any region. All
     else is as with `sluice serve`.
     """
+    from sluice_s3.app.store.regions import ANY
+
     data = _one_directory(directories or [])
     options: dict[str, Any] = {"data": data}
     if address is not None:
