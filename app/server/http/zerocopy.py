@@ -95,7 +95,7 @@ async def send_file(
     _check(cycle)
     out: socket.socket = connection.transport.get_extra_info("socket").dup()
     shared = _SharedSocket(out, opened)
-    sending = _Sending(cycle, out, head, file, offset, count, opened)
+    sending = _Sending(cycle, shared, head, file, offset, count)
     connection.out = out
     connection.write_progress = cycle.state.now
     try:
@@ -192,22 +192,15 @@ class _Sending:
     """
 
     def __init__(
-        self,
-        cycle: FileRequest,
-        out: socket.socket,
-        head: bytes,
-        file: int,
-        offset: int,
-        count: int,
-        opened: FileSlice | None,
+        self, cycle: FileRequest, shared: _SharedSocket, head: bytes, file: int, offset: int, count: int
     ) -> None:
         self._cycle = cycle
-        self._out = out
+        self._out = shared.out
         self._head = head
         self._file = file
         self._offset = offset
         self._count = count
-        self._may_send = opened is not None and opened.nowait
+        self._may_send = shared.opened is not None and shared.opened.nowait
         self._cached_end = 0
         self._cached_until = 0.0
         self._full = False
@@ -220,7 +213,11 @@ class _Sending:
 
     def next_piece(self) -> tuple[bytes, int, int, int]:
         """Return the arguments of `_send_some` for the next piece."""
-        return self._head, self._file, self._offset, min(self._count, MAX_BYTES_PER_CALL)
+        return self._head, self._file, self._offset, self._limit
+
+    @property
+    def _limit(self) -> int:
+        return min(self._count, MAX_BYTES_PER_CALL)
 
     def send_cached(self) -> bool:
         """Send the next piece if the page cache has it; False if it has not. Raises OSError."""
@@ -231,7 +228,7 @@ class _Sending:
 
     def _is_cached(self) -> bool:
         now = self._cycle.state.loop.time()
-        if now < self._cached_until and self._offset + min(self._count, MAX_BYTES_PER_CALL) <= self._cached_end:
+        if now < self._cached_until and self._offset + self._limit <= self._cached_end:
             return True
         length = min(self._count, LOOK_AHEAD_BYTES)
         if not is_cached(self._file, self._offset, length):
@@ -242,7 +239,7 @@ class _Sending:
 
     def advance(self, sent_head: int, sent: int) -> None:
         """Note what was sent of the next piece."""
-        self._full = sent_head < len(self._head) or sent < min(self._count, MAX_BYTES_PER_CALL)
+        self._full = sent_head < len(self._head) or sent < self._limit
         self._head = self._head[sent_head:]
         self._offset += sent
         self._count -= sent
