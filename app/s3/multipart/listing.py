@@ -114,7 +114,7 @@ async def list_multipart_uploads(services: Services, request: S3Request) -> Resp
             f"<Initiated>{xml.timestamp(upload.initiated)}</Initiated>{_algorithm(upload)}</Upload>"
             for upload in uploads
         )
-        + "".join(f"<CommonPrefixes><Prefix>{encode(name)}</Prefix></CommonPrefixes>" for name in prefixes)
+        + "".join(xml.common_prefixes(prefixes, encode))
     )
     return Response(200, list(XML), xml.document("ListMultipartUploadsResult", content))
 

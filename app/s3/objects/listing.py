@@ -123,8 +123,7 @@ def _entries(services: Services, request: S3Request, page: Page, encode: Encode,
             archives.add_restore_status(*each)
             for each in zip(rendered, repeat("</Contents>"), page.headers, strict=False)
         ]
-    prefixes = [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes]
-    return rendered + prefixes
+    return rendered + xml.common_prefixes(page.prefixes, encode)
 
 
 def _render_entries(page: Page, encode: Encode, owner: str) -> list[str]:

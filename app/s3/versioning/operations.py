@@ -96,19 +96,18 @@ async def list_object_versions(services: Services, request: S3Request) -> Respon
         markers += f"<NextKeyMarker>{encode(page.last_key)}</NextKeyMarker>"
         markers += xml.optional("NextVersionIdMarker", page.last_version_id)
     limits = f"<MaxKeys>{limit}</MaxKeys><IsTruncated>{str(page.truncated).lower()}</IsTruncated>"
-    content = f"{render_list_header(request, encode, encode)}{markers}{limits}{_entries(request, page, encode)}"
-    return Response(200, list(XML), xml.document("ListVersionsResult", content))
+    content = f"{render_list_header(request, encode, encode)}{markers}{limits}"
+    return Response(200, list(XML), xml.document("ListVersionsResult", content, *_entries(request, page, encode)))
 
 
-def _entries(request: S3Request, page: VersionsPage, encode: Encode) -> str:
+def _entries(request: S3Request, page: VersionsPage, encode: Encode) -> list[str]:
     owner = xml.owner_element(*request.bucket_owner)
     parts = [_entry(entry, encode(entry.key), owner) for entry in page.entries]
     if page.headers:
         parts = [
             archives.add_restore_status(*each) for each in zip(parts, repeat("</Version>"), page.headers, strict=False)
         ]
-    parts += [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes]
-    return "".join(parts)
+    return parts + xml.common_prefixes(page.prefixes, encode)
 
 
 def _entry(entry: ListedVersionEntry, key: str, owner: str) -> str:

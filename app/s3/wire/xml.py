@@ -163,3 +163,8 @@ def child_text(parent: ElementTree.Element, name: str) -> str | None:
 def owner_element(account_id: str, display_name: str, name: str = "Owner") -> str:
     """Return an account as `Owner`, `Initiator` or the like."""
     return f"<{name}><ID>{escape(account_id)}</ID>{optional('DisplayName', display_name)}</{name}>"
+
+
+def common_prefixes(prefixes: Sequence[str], encode: Callable[[str], str]) -> list[str]:
+    """Return each common prefix of a listing as an element."""
+    return [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in prefixes]
