@@ -12,7 +12,7 @@ from typing import Any
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.postgres.advisory_locks import GLOBAL_LOCK
 from sluice_s3.app.index.postgres.database import Connection, Database
-from sluice_s3.app.index.postgres.errors import state_of
+from sluice_s3.app.index.postgres.errors import is_retryable
 from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION
 
 logger = logging.getLogger("sluice.index")
@@ -27,7 +27,6 @@ Less than `deadlock_timeout`: before Postgres ends a transaction of a gateway, t
 """
 UPGRADE_SECONDS = 60.0
 PAUSE_SECONDS = 0.2
-LOCKED, DEADLOCK = "55P03", "40P01"
 
 
 async def revision(connection: Connection) -> str | None:
@@ -122,7 +121,7 @@ async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
             except CommandError as error:
                 raise StoreUnavailable(reason=UNKNOWN_REVISION.format(error)) from error
             except DBAPIError as error:
-                if state_of(error.orig or error) not in (LOCKED, DEADLOCK):
+                if not is_retryable(error.orig or error):
                     raise
                 if time.monotonic() > until:
                     raise StoreUnavailable(reason="other programs keep the tables locked: upgrade again") from error
