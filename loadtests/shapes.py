@@ -10,7 +10,8 @@ from typing import Any
 import gevent
 from locust import LoadTestShape
 
-from sluice_s3.loadtests.coordination import Coordinator, Stage, StageResult
+from sluice_s3.loadtests.coordination import Coordinator, StageResult
+from sluice_s3.loadtests.player import Stage
 from sluice_s3.loadtests.session import LOOK_SECONDS, write_notes
 
 logger = logging.getLogger(__name__)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from sluice_s3.loadtests.coordination import Stage, StageResult
+from sluice_s3.loadtests.coordination import StageResult
 from sluice_s3.loadtests.mixed_user import MixUser, mix_options
 from sluice_s3.loadtests.options import Option, Options
+from sluice_s3.loadtests.player import Stage
 from sluice_s3.loadtests.shapes import StagedShape, describe
 
 logger = logging.getLogger(__name__)

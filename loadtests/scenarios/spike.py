@@ -5,9 +5,10 @@ locust -f loadtests/scenarios/spike.py --host http://127.0.0.1:9000 --headless -
 
 from collections.abc import Sequence
 
-from sluice_s3.loadtests.coordination import Stage, StageResult
+from sluice_s3.loadtests.coordination import StageResult
 from sluice_s3.loadtests.mixed_user import MixUser, mix_options
 from sluice_s3.loadtests.options import Option, Options
+from sluice_s3.loadtests.player import Stage
 from sluice_s3.loadtests.shapes import StagedShape
 
 OPTIONS = Options(Option("usual-users", 4, "Clients before and after the spike."))
