@@ -14,6 +14,8 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from sluice_s3 import app as package
+from sluice_s3.app.admin.sessions.guard import session_cookies
+from sluice_s3.app.admin.sessions.origin import is_foreign
 
 ROOT = Path(package.__file__).parent / "console"
 PAGE = "index.html"
@@ -24,9 +26,19 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
-FIRST_MODULES = ("vendor/*.js", "js/*.js", "js/components/*.js", "js/rooms/sign-in/*.js")
-"""What the first page needs: browsers load it at once, before they have read who imports what."""
-NOT_FIRST = frozenset({"vendor/uplot.js", "vendor/qrcode-generator.js"})
+OPEN_ROOMS = (
+    '<button class="button plain open-rooms" aria-label="Rooms">'
+    '<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M4 6h16M4 12h16M4 18h16"/></svg></button>'
+)
+"""What a phone shows instead of the brand."""
+FRAMES = {
+    True: (
+        '<div class="shell"><nav><a class="brand">',
+        f'</a></nav><div><header class="bar">{OPEN_ROOMS}</header></div></div>',
+    ),
+    False: ('<main class="sign-in"><form><h1 class="brand">', "</h1></form></main>"),
+}
+"""What is around the brand until `shell.js` (signed in) or `sign-in.js` renders into the same elements."""
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 
@@ -52,7 +64,7 @@ class ConsoleFiles:
         self._bodies: dict[str, bytes] = {}
         self._files: dict[str, StaticFile] = {}
         self._version = ""
-        self._page: Response | None = None
+        self._pages: dict[bool, Response] = {}
 
     async def find(self, version: str, name: str) -> StaticFile | None:
         """Return a file of a version by its path below the directory, None if there is none."""
@@ -69,24 +81,19 @@ class ConsoleFiles:
             self._bodies, self._version = await asyncio.to_thread(_read_all, self._paths)
         return self._version
 
-    async def page(self) -> Response:
-        """Return the page of all paths, with the addresses of its files."""
-        if self._page is None:
-            self._page = await self._make_page()
-        return self._page
+    async def page(self, signed_in: bool) -> Response:
+        """Return the page of all paths, with the addresses of its files and the frame to paint first."""
+        if signed_in not in self._pages:
+            self._pages[signed_in] = await self._make_page(*FRAMES[signed_in])
+        return self._pages[signed_in]
 
-    async def _make_page(self) -> Response:
+    async def _make_page(self, before: str, after: str) -> Response:
         base = f"{PAGES}static/{await self.version()}"
-        first = [
-            f'<link rel="modulepreload" href="{base}/{path.relative_to(self._root).as_posix()}">'
-            for pattern in FIRST_MODULES
-            for path in sorted(self._root.glob(pattern))
-            if path.relative_to(self._root).as_posix() not in NOT_FIRST
-        ]
         async with aiofiles.open(self._root / PAGE, encoding="utf-8") as file:
             template = await file.read()
-        text = template.replace("{base}", base).replace("{preloads}", "\n".join(first))
-        return Response(text, media_type="text/html; charset=utf-8", headers={"cache-control": "no-cache"})
+        text = template.replace("{base}", base).replace("{before}", before).replace("{after}", after)
+        headers = {"cache-control": "no-cache", "vary": "cookie, sec-fetch-site"}
+        return Response(text, media_type="text/html; charset=utf-8", headers=headers)
 
 
 def _read_all(paths: Mapping[str, Path]) -> tuple[dict[str, bytes], str]:
@@ -129,7 +136,8 @@ def make_router(files: ConsoleFiles) -> APIRouter:
 
     @router.get("/console")
     @router.get("/console/{_:path}")
-    async def page() -> Response:
-        return await files.page()
+    async def page(request: Request) -> Response:
+        # a link on another site brings no cookie, though the page's scripts will have it
+        return await files.page(is_foreign(request) or bool(session_cookies(request)))
 
     return router

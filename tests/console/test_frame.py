@@ -6,12 +6,23 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Response, expect
+from playwright.sync_api import Response, Route, expect
 
 from tests.console.tab import Tab
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY
 
 FIRST_LOAD_BYTES = 100_000
+COUNT_SHIFTS = """
+    window.shifts = 0;
+    new PerformanceObserver((list) => { shifts += list.getEntries().length; }).observe({ type: "layout-shift" });
+"""
+READ_SHIFTS = "() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(shifts))))"
+WAIT_FOR_PAINT = """() => new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error("nothing is painted")), 10_000);
+    new PerformanceObserver((list) => {
+        if (list.getEntriesByName("first-contentful-paint").length) resolve();
+    }).observe({ type: "paint", buffered: true });
+})"""
 
 
 def test_sign_in_and_out(tab: Tab) -> None:
@@ -112,6 +123,25 @@ def test_frame_is_accessible(open_tab: Callable[..., Tab], scheme: str) -> None:
     tab.check_accessibility()
     tab.page.mouse.click(370, 700)
     expect(tab.page.get_by_role("link", name="Buckets")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("signed_in", "brand"), [(True, ".shell > nav .brand"), (False, ".sign-in .brand")])
+def test_the_frame_is_painted_before_a_script_runs(tab: Tab, signed_in: bool, brand: str) -> None:
+    """The scripts fill in the same elements, and nothing moves."""
+    if signed_in:
+        tab.sign_in()
+    page = tab.page
+    held: list[Route] = []
+    page.route("**/js/main.js", lambda route: held.append(route))
+    page.add_init_script(COUNT_SHIFTS)
+    page.goto("/console/nowhere", wait_until="commit")
+    page.evaluate(WAIT_FOR_PAINT)
+    element = page.locator(brand).element_handle()
+    assert element is not None
+    held[0].continue_()
+    expect(page.get_by_text("No such page") if signed_in else page.get_by_label("Access key")).to_be_visible()
+    assert element.evaluate("(one) => one.isConnected")
+    assert page.evaluate(READ_SHIFTS) == 0
 
 
 def test_first_load_is_small(new_tab: Tab) -> None:

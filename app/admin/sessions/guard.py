@@ -141,13 +141,19 @@ async def _operator(request: Request) -> Caller:
     return Caller(first, None, True, caller_of(first).arn, client_address(request), "", first, "admin token", values)
 
 
+def session_cookies(request: Request) -> list[tuple[SessionCookie, str]]:
+    """Return the session cookies that a request carries, unchecked, each with its origin."""
+    fields = request.headers.getlist("cookie")
+    origins = console_origins(request, _settings(request))
+    return [(one, origin) for origin in origins for one in read_cookies(fields, origin)]
+
+
 async def _find_session(request: Request) -> OpenSession | None:
     """Return the session of a request's cookie, checked; None without a cookie. Raises HTTPException."""
     settings = _settings(request)
     if not settings.console or request.headers.get("authorization", "")[:7].lower() == "bearer ":
         return None
-    fields = request.headers.getlist("cookie")
-    found = [(one, origin) for origin in console_origins(request, settings) for one in read_cookies(fields, origin)]
+    found = session_cookies(request)
     if not found:
         return None
     if is_foreign(request):

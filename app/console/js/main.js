@@ -1,5 +1,5 @@
 // The console's first module: finds out who is signed in, then shows the page of the path.
-import { html, render, useEffect, useSignal } from "./ui.js";
+import { html, render, useSignal } from "./ui.js";
 import { Shell } from "./components/shell.js";
 import { Unreachable } from "./components/unreachable.js";
 import { SignIn } from "./rooms/sign-in/sign-in.js";
@@ -7,19 +7,19 @@ import { startFocusKeeper } from "./focus.js";
 import { startRouter } from "./router.js";
 import { session } from "./session.js";
 import { loadSession } from "./sign-in.js";
-import { useResource } from "./resource.js";
 
 function App() {
   const current = useSignal(session);
-  const { error, reload } = useResource(loadSession, []);
-  useEffect(() => {
-    document.documentElement.dataset.ready = current === undefined ? "" : "yes";
-  }, [current]);
-  if (current) return html`<${Shell} session=${current} />`;
-  if (current === null) return html`<${SignIn} />`;
-  return error ? html`<${Unreachable} error=${error} retry=${reload} />` : null;
+  return current ? html`<${Shell} session=${current} />` : html`<${SignIn} />`;
+}
+
+/** Renders into the frame that came with the document, once it is known who is signed in. */
+async function start() {
+  const error = await loadSession().then(() => null, (reason) => reason);
+  const shown = error ? html`<${Unreachable} error=${error} retry=${start} />` : html`<${App} />`;
+  render(shown, document.getElementById("app"));
 }
 
 startRouter();
 startFocusKeeper();
-render(html`<${App} />`, document.getElementById("app"));
+start();

@@ -11,15 +11,18 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from sluice_s3.app.admin.console_files import ROOT, ConsoleFiles, make_router
+from sluice_s3.app.admin.sessions.cookie import write_cookie
+from tests.support.settings import make_settings
 
 VENDORED = {"vendor"}
 MAX_LINES = 150
 
 
 @pytest.fixture
-def browser() -> AsyncClient:
+def browser(tmp_path: Path) -> AsyncClient:
     """A client of an application with nothing but the console."""
     app = FastAPI()
+    app.state.settings = make_settings(tmp_path)
     app.include_router(make_router(ConsoleFiles()))
     return AsyncClient(transport=ASGITransport(app), base_url="http://admin")
 
@@ -40,10 +43,21 @@ async def test_every_path_is_the_same_page(browser: AsyncClient) -> None:
     assert "{" not in first.text
 
 
+async def test_the_frame_fits_who_comes(browser: AsyncClient) -> None:
+    """The shell for a session's cookie, and for a link on another site, which hides the cookie; else the form."""
+    cookie = write_cookie("http://admin", "ASIAAAAAAAAAAAAAAAAA", "secret", 0).partition(";")[0]
+    for headers in ({"cookie": cookie}, {"sec-fetch-site": "cross-site"}):
+        assert 'class="shell"' in (await browser.get("/console/", headers=headers)).text
+    for headers in ({}, {"sec-fetch-site": "none"}, {"cookie": "sluice-9001=old; other=1"}):
+        page = await browser.get("/console/", headers=headers)
+        assert 'class="sign-in"' in page.text
+        assert "cookie" in page.headers["vary"]
+
+
 async def test_all_that_the_page_names_is_there_and_immutable(browser: AsyncClient) -> None:
     """Each address of the page answers, plain and compressed, with a strong ETag."""
     addresses = re.findall(r'(?:src|href)="(/console/static/[^"]+)"', (await browser.get("/console/")).text)
-    assert len(addresses) > 20
+    assert len(addresses) == 4
     for address in addresses:
         plain = await browser.get(address, headers={"accept-encoding": "identity"})
         assert plain.status_code == 200
