@@ -75,15 +75,20 @@ async def read_body(
             return read if isinstance(read, bytes) else BodyStream(*read)
         if SEALED in version.headers:
             return await _opened_body(store, version, offset, length, customer)
-        if length <= SMALL_BODY_BYTES and not version.body.startswith(PIECES):
-            await store.quarantine.check(version.body)
-            try:
-                data = store.at(version.body).driver.try_read(version.body, offset, length)
-            except DriverError as error:
-                raise to_domain_error(error) from error
-            if data is not None:
+        if version.body.startswith(PIECES):
+            return await _begun(_slices(store, version, offset, length), length)
+        await store.quarantine.check(version.body)
+        driver = store.at(version.body).driver
+        try:
+            if length <= SMALL_BODY_BYTES and (data := driver.try_read(version.body, offset, length)) is not None:
                 return data
-        return await _begun(_slices(store, version, offset, length), length)
+            first = await driver.read(version.body, offset, length)
+        except DriverError as error:
+            raise to_domain_error(error) from error
+        count = len(first) if isinstance(first, bytes) else first.count
+        if count < length:
+            return BodyStream(first, _slices(store, version, offset + count, length - count))
+        return first if isinstance(first, bytes) else BodyStream(first)
     finally:
         timings["open"] = perf_counter() - started
 
@@ -174,23 +179,33 @@ class BodyStream:
     The first is open already. The owner must close it.
     """
 
-    def __init__(self, first: FileSlice | bytes, rest: SliceIterator) -> None:
+    def __init__(self, first: FileSlice | bytes, rest: SliceIterator | None = None) -> None:
         self._first: FileSlice | bytes | None = first
         self._rest = rest
+
+    @property
+    def single(self) -> FileSlice | None:
+        """The slice that holds all of the body; None when there are several, or bytes."""
+        return self._first if self._rest is None and isinstance(self._first, FileSlice) else None
 
     def __aiter__(self) -> BodyStream:
         return self
 
     async def __anext__(self) -> FileSlice | bytes:
         first, self._first = self._first, None
-        return first if first is not None else await self._rest.__anext__()
+        if first is not None:
+            return first
+        if self._rest is None:
+            raise StopAsyncIteration
+        return await self._rest.__anext__()
 
     async def aclose(self) -> None:
         """Close what was not taken."""
         if isinstance(self._first, FileSlice):
             self._first.release()
         self._first = None
-        await self._rest.aclose()
+        if self._rest is not None:
+            await self._rest.aclose()
 
 
 class VersionSource:

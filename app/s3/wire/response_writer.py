@@ -1,24 +1,12 @@
-"""Finishes responses, and sends those of file slices. The one place that releases the slices."""
+"""Finishes responses: the headers of all, and the documents of errors."""
 
 from __future__ import annotations
-
-import os
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from sluice_s3.app.s3.errors import S3Error
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response, render_headers
 from sluice_s3.app.s3.wire.xml import error_document
-from sluice_s3.app.store.reading import BodyStream
-from sluice_s3.storage_drivers.base import FileSlice
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-"""ASGI's `send`. `http.response.start` may have `head`, rendered lines, and `length` in place of `headers`."""
-
-CHUNK_BYTES = 256 * 1024
-"""Bytes read at a time where the connection cannot send a file (TLS)."""
-ZERO_COPY = "http.response.zerocopysend"
 NO_BODY = frozenset({204, 304})
 
 
@@ -70,47 +58,3 @@ def _region_for_client(request: S3Request, error: S3Error) -> str:
     if error.status == 403 and request.key is None and request.method in ("GET", "HEAD"):
         return request.region
     return error.extra.get("Region", "")
-
-
-async def send_stream(response: Response, body: BodyStream, send: Send, *, zero_copy: bool) -> int:
-    """Send a response whose body is file slices; return the bytes of its body. Always releases the slices."""
-    start = {"type": "http.response.start", "status": response.status}
-    sent = 0
-    try:
-        await send({**start, "head": response.head, "length": response.length})
-        async for piece in body:
-            sent += await _send_slice(piece, zero_copy, send)
-        await send({"type": "http.response.body", "body": b""})
-    finally:
-        await body.aclose()
-    return sent
-
-
-def _read(piece: FileSlice, count: int, offset: int) -> bytes:
-    """Read in a thread, which may have been abandoned when it ends."""
-    piece.hold()
-    try:
-        return os.pread(piece.fd, count, offset)
-    finally:
-        piece.let_go()
-
-
-async def _send_slice(piece: FileSlice | bytes, zero_copy: bool, send: Send) -> int:
-    if isinstance(piece, bytes):
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-        return len(piece)
-    offset, end = piece.offset, piece.offset + piece.count
-    try:
-        if zero_copy:
-            message = {"type": ZERO_COPY, "file": piece.fd, "offset": offset, "count": piece.count, "more_body": True}
-            await send({**message, "slice": piece})
-            return piece.count
-        while offset < end:
-            data = await piece.hop(_read, piece, min(CHUNK_BYTES, end - offset), offset)
-            if not data:
-                raise OSError("a committed blob ended early")
-            offset += len(data)
-            await send({"type": "http.response.body", "body": data, "more_body": True})
-        return piece.count
-    finally:
-        piece.release()

@@ -225,7 +225,7 @@ class Connection(FlowControl):
         if self.proxies is not None and (forwarded := request.headers.get("x-forwarded-for")):
             request.client = self.proxies.client(self.client, forwarded)
         keep_alive = version == "1.1" and parser.should_keep_alive()
-        rest = None
+        rest = begun = None
         if (
             self._answers_at_once
             and framing.length == 0
@@ -236,13 +236,13 @@ class Connection(FlowControl):
             and self.responder is not None
         ):
             self._answers_at_once = False
-            rest = answer_at_once(self, self.responder, request)
-            if rest is None:
+            rest, begun = answer_at_once(state, self, self.responder, request)
+            if rest is None and begun is None:
                 self.parsed, self.in_head = None, False
                 self.since = self.progress = state.now
                 return
         cycle = RequestCycle(self, state, request, version, framing, keep_alive)
-        cycle.rest = rest
+        cycle.rest, cycle.begun = rest, begun
         self._add_cycle(cycle, framing, upgrade)
 
     def _add_cycle(self, cycle: RequestCycle, framing: Framing, upgrade: bool) -> None:

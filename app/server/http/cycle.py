@@ -13,13 +13,13 @@ from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.s3.errors import S3Error, SlowDown
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
-from sluice_s3.app.s3.wire.response_writer import ZERO_COPY, send_stream
 from sluice_s3.app.server.http.interfaces import Message, RequestConnection
 from sluice_s3.app.server.http.request_head import Framing
 from sluice_s3.app.server.http.response_head import NO_FIELDS, render_head, split_framing, write_joined, write_response
 from sluice_s3.app.server.http.scope import LIVE, build_scope
 from sluice_s3.app.server.http.state import HttpState
-from sluice_s3.app.server.http.zerocopy import ClientGone, send_file
+from sluice_s3.app.server.http.stream_response import BegunFile, send_stream
+from sluice_s3.app.server.http.zerocopy import ClientGone
 
 logger = logging.getLogger("sluice.server")
 
@@ -59,7 +59,10 @@ class RequestCycle:
     waiter: asyncio.Future[None] | None = None
     task: asyncio.Task[None] | None = None
     rest: Coroutine[Any, Any, Response] | None = None
+    begun: BegunFile | None = None
     """The rest of its response, where the connection has begun it: see `answer_at_once`."""
+    sent_before = 0
+    """Bytes of the body that were sent before the rest of the response became a coroutine's."""
     head: bytes | None = None
     """The head of the answer, written together with the start of its body."""
     started = False
@@ -94,12 +97,15 @@ class RequestCycle:
         It counts as running until its answer, so that a change that it starts sees it.
         """
         request = self.request
+        self.state.running[self] = self.state.boot_ms
+        if self.begun is not None:
+            self.begun.send_rest(self)
+            return
         request.receive = self.receive
         if self.complete and self.received <= WHOLE_BODY_BYTES:
             request.whole_body = b"".join(self.chunks) if self.chunks else b""
             if self.chunks is not None and len(self.chunks) > 1:
                 self.chunks = deque((request.whole_body,))  # not the pieces too: memory counts them once
-        self.state.running[self] = self.state.boot_ms
         if eagerly:
             self.task = start_eagerly(self.state.loop, self._run())
         else:
@@ -121,11 +127,9 @@ class RequestCycle:
                         self._write(response, body)
                         sent = len(body)
                     else:
-                        zero_copy = ZERO_COPY in self.connection.template["extensions"]
-                        sent = await send_stream(response, body, self.send, zero_copy=zero_copy)
+                        sent = await send_stream(self, response, body)
             finally:
-                if responder is not None:
-                    responder.record(request, response, sent)
+                self.record(response, sent)
         except ClientGone:
             pass
         except asyncio.CancelledError:
@@ -142,11 +146,15 @@ class RequestCycle:
                 self._report_failure()
         finally:
             del request.receive  # a reference cycle, which would wait for the garbage collector
-            self.state.running.pop(self, None)
             if self.chunks is not None:
                 self._drop_buffered()
-            if self.has_slot:
-                self._release_slot()
+            self._release_slot()
+
+    def record(self, response: Response | None, sent: int) -> None:
+        """End as a running request, and count it."""
+        self.state.running.pop(self, None)
+        if self.connection.responder is not None:
+            self.connection.responder.record(self.request, response, sent)
 
     async def _call_application(self) -> None:
         await enter_task()  # FastAPI needs one
@@ -326,8 +334,6 @@ class RequestCycle:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
         elif kind == "http.response.body":
             self._body(message.get("body", b""), message.get("more_body", False))
-        elif kind == ZERO_COPY:
-            await self._file(message)
         elif kind == LIVE:
             self.state.leave_running(self)
         else:
@@ -371,17 +377,13 @@ class RequestCycle:
         if not more:
             self._complete()
 
-    async def _file(self, message: Message) -> None:
-        count = message["count"]
-        if not self.bodiless:
-            if self.chunked or self.left < 0:
-                raise RuntimeError("a file needs a content-length")
-            self._count(count)
-            if count:
-                head, self.head = self.head, None
-                await send_file(self, head or b"", message["file"], message["offset"], count, message.get("slice"))
-        if not message.get("more_body", False):
-            self._body(b"", False)
+    def take_head(self, count: int) -> bytes:
+        """Count bytes of the body that bypass `send`; return the head if it has to be sent before them."""
+        if self.chunked or self.left < 0:
+            raise RuntimeError("a file needs a content-length")
+        self._count(count)
+        head, self.head = self.head, None
+        return head or b""
 
     def _count(self, size: int) -> None:
         if size > self.left:
@@ -392,8 +394,7 @@ class RequestCycle:
         if self.left > 0:
             raise RuntimeError("the answer is shorter than its content-length")
         self.response_complete = True
-        if self.chunks is not None:
-            self._drop_buffered()
+        self._drop_buffered()
         if self.waiter is not None:
             self._wake()
         self.connection.complete_cycle(self)

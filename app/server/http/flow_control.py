@@ -10,8 +10,9 @@ import struct
 import termios
 from typing import cast
 
+from sluice_s3.app.server.http.interfaces import CallbackSender
 from sluice_s3.app.server.http.state import HttpState
-from sluice_s3.app.server.http.zerocopy import shutdown_socket
+from sluice_s3.app.server.http.zerocopy import ClientGone, shutdown_socket
 
 LINGER_SECONDS = 2.0
 """Seconds of reading after an early end, so that the client can read the answer."""
@@ -39,7 +40,8 @@ class FlowControl(asyncio.Protocol):
         self.drain_waiter: asyncio.Future[None] | None = None
         self.out: socket.socket | None = None
         """The duplicate socket that a file is being sent on."""
-        self.out_waiter: asyncio.Future[None] | None = None
+        self.sender: CallbackSender | None = None
+        """Sends a file in callbacks."""
 
     # reading
     def pause_reading(self) -> None:
@@ -77,6 +79,8 @@ class FlowControl(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Wake the writer once the reader has caught up or is gone."""
         self.write_paused = False
+        if self.sender is not None:
+            self.sender.go_on()
         waiter, self.drain_waiter = self.drain_waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -95,8 +99,12 @@ class FlowControl(asyncio.Protocol):
             return
         transport.set_write_buffer_limits(high=0)
         await self.wait_until_drained()
-        if not transport.is_closing():
-            transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        self.restore_write_limits()
+
+    def restore_write_limits(self) -> None:
+        """Let `send` wait only above `WRITE_HIGH_BYTES` again."""
+        if not self.transport.is_closing():
+            self.transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
 
     def is_reader_stuck(self, now: float, limit: float) -> bool:
         """Return whether the reader has taken none of the pending bytes for `limit` seconds.
@@ -122,11 +130,11 @@ class FlowControl(asyncio.Protocol):
 
     # the end
     def cut_file(self) -> None:
-        """End the sending of a file, if there is one: its thread fails, and its waiter wakes."""
+        """End the sending of a file, if there is one: its thread fails, and its request ends."""
         if self.out is not None:
             shutdown_socket(self.out)
-        if self.out_waiter is not None and not self.out_waiter.done():
-            self.out_waiter.set_result(None)
+        if self.sender is not None:
+            self.sender.end(ClientGone())
 
     def end(self, linger: bool) -> None:
         """Close once everything is written; `linger` reads on, so that no reset destroys the answer."""

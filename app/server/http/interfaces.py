@@ -146,6 +146,18 @@ class OpenConnection(Protocol):
         ...
 
 
+class CallbackSender(Protocol):
+    """Sends a file in callbacks of the event loop."""
+
+    def go_on(self) -> None:
+        """Send the next piece, once the transport has room."""
+        ...
+
+    def end(self, error: Exception | None) -> None:
+        """Stop, and report the end."""
+        ...
+
+
 class RequestConnection(Protocol):
     """The connection of a request, as that request and the file that answers it use it."""
 
@@ -161,7 +173,8 @@ class RequestConnection(Protocol):
     write_progress: float
     out: socket.socket | None
     """The duplicate socket that a file is being sent on."""
-    out_waiter: asyncio.Future[None] | None
+    sender: CallbackSender | None
+    """Sends a file in callbacks."""
 
     def pause_reading(self) -> None:
         """Stop taking bytes from the socket."""
@@ -177,6 +190,10 @@ class RequestConnection(Protocol):
 
     async def wait_until_flushed(self) -> None:
         """Wait until the transport's buffer is empty, or the connection is lost."""
+        ...
+
+    def restore_write_limits(self) -> None:
+        """End what changed the size of the transport's buffer above which it reports to be full."""
         ...
 
     def complete_cycle(self, cycle: RunningRequest) -> None:

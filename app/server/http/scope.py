@@ -7,14 +7,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from sluice_s3.app.s3.wire.request import REQUEST, S3Request
-from sluice_s3.app.s3.wire.response_writer import ZERO_COPY
 
 TRUSTED_PROXY = "sluice.trusted_proxy"
 """Key of the scope, true on connections from a proxy that the settings trust."""
 LIVE = "sluice.live"
 """A message by which an application says that its answer is a stream of events: see `HttpState.leave_running`."""
-TLS_EXTENSIONS: dict[str, dict[str, Any]] = {LIVE: {}}
-EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}, LIVE: {}}
+EXTENSIONS: dict[str, dict[str, Any]] = {LIVE: {}}
 
 
 def scope_template(transport: asyncio.BaseTransport) -> dict[str, Any]:
@@ -29,7 +27,7 @@ def scope_template(transport: asyncio.BaseTransport) -> dict[str, Any]:
         "scheme": "https" if tls else "http",
         "client": peer[:2] if isinstance(peer, tuple) else None,
         "server": own[:2] if isinstance(own, tuple) else None,
-        "extensions": TLS_EXTENSIONS if tls else EXTENSIONS,
+        "extensions": EXTENSIONS,
     }
 
 

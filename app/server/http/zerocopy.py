@@ -1,9 +1,9 @@
-"""Sends files to sockets with os.sendfile, in threads that never wait for a client.
+"""Sends files to sockets with os.sendfile, on the event loop or in threads that never wait for a client.
 
 What the page cache holds is sent on the event loop, where the store allows it: a thread for each piece costs more than
-sending it. The socket is duplicated first, because the descriptor number of a closed connection can be reused under a
-thread. It is non-blocking: a call sends what the socket buffer takes and returns, and the event loop watches the
-duplicate for writability.
+sending it. The socket is non-blocking: a call sends what its buffer takes. The transport gets the bytes behind that and
+reports when the socket has taken them. For a thread the socket is duplicated first, because the descriptor number of a
+closed connection can be reused under it.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import asyncio
 import errno
 import os
 import socket
-from functools import partial
+from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sluice_s3.app.server.http.interfaces import RequestConnection
 from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.storage_drivers.base import FileSlice
 from sluice_s3.storage_drivers.errors import DriverError, StoreFailed
 from sluice_s3.storage_drivers.page_cache import is_cached
 
-if TYPE_CHECKING:
-    from sluice_s3.storage_drivers.base import FileSlice
-
-MAX_BYTES_PER_CALL = 4 * 1024 * 1024
-"""Bytes that one call sends at most, even to a fast reader."""
-LOOK_AHEAD_BYTES = 16 * 1024 * 1024
-"""Bytes that are looked for in the page cache at a time: that costs 5 µs a MiB, and a call often sends but one."""
+THREAD_BYTES = 4 * 1024 * 1024
+"""Bytes that a thread sends in one call at most, even to a fast reader."""
+CACHED_BYTES = 16 * 1024 * 1024
+"""The same on the event loop, about 2 ms; so many are looked for in the page cache at a time, at 5 µs a MiB."""
 CACHED_SECONDS = 0.5
 """Seconds for which found bytes count as cached. Evicted since, they are read on the event loop, from a local disk."""
+COPIED_BYTES = 16 * 1024
+"""Bytes of a file that are copied, behind the head or behind what a full socket took."""
 
 
 class ClientGone(ConnectionError):
@@ -44,15 +44,159 @@ class FileRequest(Protocol):
     disconnected: bool
 
 
+class FileSender:
+    """Sends a head and a file on the event loop, as long as the page cache holds the next piece.
+
+    What is sent is no longer in the slice. From `run` on the transport's reports that the socket has room continue it,
+    until it calls `on_end`: with None when everything is sent or the next piece is not cached, else with the error.
+    To resume the coroutines of a request for each piece would cost as much as sending it.
+    """
+
+    def __init__(self, state: HttpState, connection: RequestConnection, head: bytes, file: FileSlice) -> None:
+        self._state = state
+        self._connection = connection
+        self.head = head
+        """The head, until it is sent."""
+        self._file = file
+        self._cached_end = 0
+        self._cached_until = 0.0
+        self._on_end: Callable[[Exception | None], None] | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether anything is left to send."""
+        return bool(self._file.count or self.head)
+
+    def send_cached(self) -> bool:
+        """Send the next piece if the page cache holds it; False if it does not, or if earlier bytes wait.
+
+        Raises OSError.
+        """
+        transport = self._connection.transport
+        if transport.get_write_buffer_size() or not self._is_cached():
+            return False
+        count = min(self._file.count, CACHED_BYTES)
+        out = transport.get_extra_info("socket").fileno()
+        self.advance(*_send_some(out, self.head, self._file.fd, self._file.offset, count))
+        return True
+
+    def _is_cached(self) -> bool:
+        file = self._file
+        if not file.nowait:
+            return False
+        now, length = self._state.loop.time(), min(file.count, CACHED_BYTES)
+        if now < self._cached_until and file.offset + length <= self._cached_end:
+            return True
+        if not is_cached(file.fd, file.offset, length):
+            return False
+        self._cached_end, self._cached_until = file.offset + length, now + CACHED_SECONDS
+        return True
+
+    def advance(self, taken: int, rest: bytes) -> None:
+        """Note that `taken` bytes of the file are sent, the last of them in `rest`, which the transport now gets."""
+        self.head = b""
+        self._file.offset += taken
+        self._file.count -= taken
+        self._connection.write_progress = self._state.now
+        if rest:
+            if self._file.count:
+                self._connection.transport.set_write_buffer_limits(high=0)  # report at once that the socket is full
+            self._connection.transport.write(rest)
+
+    def run(self, on_end: Callable[[Exception | None], None]) -> None:
+        """Send until everything is sent, the next piece is not cached, or an error; then call `on_end`."""
+        self._on_end = on_end
+        self._connection.sender = self
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Send the next piece, once the transport has room."""
+        connection, error = self._connection, None
+        if connection.sender is not self or connection.write_paused:
+            return
+        try:
+            if self.left and self.send_cached() and self.left:
+                if not connection.write_paused:  # first let others run
+                    self._state.loop.call_soon(self.go_on)
+                return
+        except OSError as failure:
+            error = failure
+        self.end(error)
+
+    def end(self, error: Exception | None) -> None:
+        """Stop, and report the end."""
+        self._connection.sender = None
+        self._connection.restore_write_limits()
+        if self._on_end is not None:
+            self._on_end(error)
+
+
+async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
+    """Send `head`, then the bytes of a slice, which it leaves empty.
+
+    Raises ClientGone when the reader is gone or stuck, and OSError when the file cannot be read or is too short: the
+    connection then closes, since the announced length cannot be sent. On return the descriptor is no longer in use.
+    """
+    connection = cycle.connection
+    sender = FileSender(cycle.state, connection, head, file)
+    shared: _SharedSocket | None = None
+    try:
+        while sender.left:
+            await connection.wait_until_flushed()
+            _check(cycle)
+            await _send_cached(sender, cycle.state.loop)
+            if sender.left:
+                await connection.wait_until_flushed()
+                _check(cycle)
+                shared = shared or _share_socket(connection, file)
+                sender.advance(*await _send_in_thread(cycle, shared, sender.head, file))
+            _check(cycle)
+    except ConnectionError:
+        connection.abort()
+        _check(cycle)
+        raise
+    except OSError:
+        connection.abort()
+        raise
+    except DriverError:  # abandoned, perhaps with a thread that hangs
+        connection.abort()
+        raise ClientGone from None
+    finally:
+        connection.sender = connection.out = None
+        if shared is not None:
+            shared.close()
+
+
+def _check(cycle: FileRequest) -> None:
+    if cycle.disconnected:
+        raise ClientGone
+
+
+async def _send_cached(sender: FileSender, loop: asyncio.AbstractEventLoop) -> None:
+    """Send what the page cache holds. Raises OSError, and ClientGone once the connection is lost."""
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def on_end(error: Exception | None) -> None:
+        if ended.done():
+            return
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    sender.run(on_end)
+    await ended
+
+
 class _SharedSocket:
     """A duplicate socket and the file being sent on it. Both stay open while a thread uses them.
 
     Never wait for that thread once the mount of the file does not answer.
     """
 
-    def __init__(self, out: socket.socket, opened: FileSlice | None) -> None:
+    def __init__(self, out: socket.socket, file: FileSlice) -> None:
         self.out = out
-        self.opened = opened
+        self._file = file
         self._users = 1
         self._lock = Lock()
 
@@ -62,14 +206,12 @@ class _SharedSocket:
             if not self._users:
                 return False
             self._users += 1
-            if self.opened is not None:
-                self.opened.hold()
+            self._file.hold()
             return True
 
     def leave(self) -> None:
         """Count one user less."""
-        if self.opened is not None:
-            self.opened.let_go()
+        self._file.let_go()
         self.close()
 
     def close(self) -> None:
@@ -81,67 +223,24 @@ class _SharedSocket:
             self.out.close()
 
 
-async def send_file(
-    cycle: FileRequest, head: bytes, file: int, offset: int, count: int, opened: FileSlice | None = None
-) -> None:
-    """Send `head`, then `count` bytes of the descriptor `file` at `offset`.
+def _share_socket(connection: RequestConnection, file: FileSlice) -> _SharedSocket:
+    connection.out = connection.transport.get_extra_info("socket").dup()
+    return _SharedSocket(connection.out, file)
 
-    `opened`, if set, owns the descriptor. Raises ClientGone when the reader is gone or stuck, and OSError when the file
-    cannot be read or is too short: the connection then closes, since the announced length cannot be sent. On return the
-    descriptor is no longer in use.
-    """
-    connection = cycle.connection
-    await connection.wait_until_flushed()
-    _check(cycle)
-    out: socket.socket = connection.transport.get_extra_info("socket").dup()
-    shared = _SharedSocket(out, opened)
-    sending = _Sending(cycle, shared, head, file, offset, count)
-    connection.out = out
-    connection.write_progress = cycle.state.now
+
+async def _send_in_thread(cycle: FileRequest, shared: _SharedSocket, head: bytes, file: FileSlice) -> tuple[int, bytes]:
+    """Send the next piece in a thread. Returns and raises as `_send_some`."""
+    count = min(file.count, THREAD_BYTES)
+    cycle.connection.write_progress = cycle.state.now
     try:
-        while sending.left:
-            if not sending.send_cached():
-                sending.advance(*await _run_in_thread(cycle, shared, *sending.next_piece()))
-                _check(cycle)
-            if sending.left:
-                await sending.wait()
-                _check(cycle)
-    except ConnectionError:
-        connection.abort()
-        _check(cycle)
-        raise
-    except OSError:
-        connection.abort()
-        raise
-    except DriverError:  # abandoned, perhaps with a thread that hangs
-        connection.abort()
-        shutdown_socket(out)
-        raise ClientGone from None
-    finally:
-        sending.close()
-        connection.out = None
-        shared.close()
-
-
-def _check(cycle: FileRequest) -> None:
-    if cycle.disconnected:
-        raise ClientGone
-
-
-async def _run_in_thread(
-    cycle: FileRequest, shared: _SharedSocket, head: bytes, file: int, offset: int, count: int
-) -> tuple[int, int]:
-    out = shared.out
-    work = partial(_send_and_leave, shared, head, file, offset, count)
-    try:
-        future = shared.opened.hop(work) if shared.opened else cycle.state.loop.run_in_executor(cycle.state.pool, work)
+        future = file.hop(_send_and_leave, shared, head, file.fd, file.offset, count)
     except RuntimeError as error:
         raise StoreFailed("the store is closed") from error
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         # the thread may still use both descriptors, and the caller would close them now
-        shutdown_socket(out)
+        shutdown_socket(shared.out)
         while not future.done():
             try:
                 await asyncio.wait([future])
@@ -150,139 +249,46 @@ async def _run_in_thread(
         if not future.cancelled():
             future.exception()
         raise
+    except DriverError:
+        shutdown_socket(shared.out)
+        raise
 
 
-def _send_and_leave(shared: _SharedSocket, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
+def _send_and_leave(shared: _SharedSocket, head: bytes, file: int, offset: int, count: int) -> tuple[int, bytes]:
     if not shared.use():
         raise ClientGone
     try:
-        return _send_some(shared.out, head, file, offset, count)
+        return _send_some(shared.out.fileno(), head, file, offset, count)
     finally:
         shared.leave()
 
 
-def _send_some(out: socket.socket, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
-    """Send what the socket takes at once, and return the bytes of the head and of the file that it took.
+def _send_some(out: int, head: bytes, file: int, offset: int, count: int) -> tuple[int, bytes]:
+    """Send what the socket takes of a head and of `count` bytes of a file.
 
-    A short count is not followed by a second call: most often the socket is full, and the refusal costs more than a
-    turn of the event loop.
+    Return how many of the file are taken, and those bytes, head included, that the socket did not take of them: a full
+    socket leaves some. A short count is not followed by a second call, whose refusal would cost more. Raises OSError.
     """
-    sent_head = 0
-    try:
-        if head:
-            sent_head = out.send(head, socket.MSG_MORE if count else 0)
-            if sent_head < len(head):
-                return sent_head, 0
-        if not count:
-            return sent_head, 0
-        sent = os.sendfile(out.fileno(), file, offset, count)
-    except BlockingIOError:
-        return sent_head, 0
-    if not sent:
-        raise OSError(errno.EIO, "a file ended before the length that was promised of it")
-    return sent_head, sent
-
-
-class _Sending:
-    """What is left to send of a file, and the wait until the socket takes more.
-
-    The event loop watches the socket from the first wait to `close`. Its callback sends what the page cache holds: to
-    resume the coroutines of a request for each piece costs as much as sending it. The watch ends early when the socket
-    is writable and nothing waits: the loop would report it again and again.
-    """
-
-    def __init__(
-        self, cycle: FileRequest, shared: _SharedSocket, head: bytes, file: int, offset: int, count: int
-    ) -> None:
-        self._cycle = cycle
-        self._out = shared.out
-        self._head = head
-        self._file = file
-        self._offset = offset
-        self._count = count
-        self._may_send = shared.opened is not None and shared.opened.nowait
-        self._cached_end = 0
-        self._cached_until = 0.0
-        self._full = False
-        self._watched = False
-
-    @property
-    def left(self) -> bool:
-        """Whether anything is left to send."""
-        return bool(self._count or self._head)
-
-    def next_piece(self) -> tuple[bytes, int, int, int]:
-        """Return the arguments of `_send_some` for the next piece."""
-        return self._head, self._file, self._offset, self._limit
-
-    @property
-    def _limit(self) -> int:
-        return min(self._count, MAX_BYTES_PER_CALL)
-
-    def send_cached(self) -> bool:
-        """Send the next piece if the page cache has it; False if it has not. Raises OSError."""
-        if not (self._may_send and self._is_cached()):
-            return False
-        self.advance(*_send_some(self._out, *self.next_piece()))
-        return True
-
-    def _is_cached(self) -> bool:
-        now = self._cycle.state.loop.time()
-        if now < self._cached_until and self._offset + self._limit <= self._cached_end:
-            return True
-        length = min(self._count, LOOK_AHEAD_BYTES)
-        if not is_cached(self._file, self._offset, length):
-            return False
-        self._cached_end = self._offset + length
-        self._cached_until = now + CACHED_SECONDS
-        return True
-
-    def advance(self, sent_head: int, sent: int) -> None:
-        """Note what was sent of the next piece."""
-        self._full = sent_head < len(self._head) or sent < self._limit
-        self._head = self._head[sent_head:]
-        self._offset += sent
-        self._count -= sent
-        if sent_head or sent:
-            self._cycle.connection.write_progress = self._cycle.state.now
-
-    async def wait(self) -> None:
-        """Wait until the connection is lost, all is sent, or the socket takes what is not in the page cache.
-
-        If the socket is not full and not watched yet, only let others run. Raises OSError.
-        """
-        if not self._full and not self._watched:
-            await asyncio.sleep(0)
-            return
-        loop, connection = self._cycle.state.loop, self._cycle.connection
-        waiter: asyncio.Future[None] = loop.create_future()
-        connection.out_waiter = waiter
-        if not self._watched:
-            loop.add_writer(self._out, self._go_on)
-            self._watched = True
+    taken = 0
+    if head:
+        start = head + os.pread(file, min(count, COPIED_BYTES), offset)
+        taken = len(start) - len(head)
         try:
-            await waiter
-        finally:
-            connection.out_waiter = None
-
-    def close(self) -> None:
-        """End the watch. A second call is no error."""
-        if self._watched:
-            self._watched = False
-            self._cycle.state.loop.remove_writer(self._out)
-
-    def _go_on(self) -> None:
-        waiter = self._cycle.connection.out_waiter
-        if waiter is None:
-            self.close()
-        elif not waiter.done():
-            try:
-                if self.send_cached() and self.left:
-                    return
-            except OSError as error:
-                waiter.set_exception(error)
-            else:
-                waiter.set_result(None)
+            sent = os.write(out, start)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(start):
+            return taken, start[sent:]
+    if taken == count:
+        return taken, b""
+    try:
+        taken += os.sendfile(out, file, offset + taken, count - taken)
+    except BlockingIOError:
+        pass
+    rest = os.pread(file, min(count - taken, COPIED_BYTES), offset + taken)
+    if taken < count and not rest:
+        raise OSError(errno.EIO, "a file ended before the length that was promised of it")
+    return taken + len(rest), rest
 
 
 def shutdown_socket(out: socket.socket) -> None:

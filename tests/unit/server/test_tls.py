@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.app.s3.wire.response_writer import ZERO_COPY
 from tests.support.environment import need
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer, read_body
@@ -44,7 +43,6 @@ async def test_requests_over_tls(cert: tuple[Path, Path]) -> None:
             assert (await client.ask(raw + body)).body == body
         assert (await client.ask(GET)).status == 200
         assert scopes[0]["scheme"] == "https"
-        assert ZERO_COPY not in scopes[0]["extensions"]
 
 
 async def test_idle_connections_and_refusals_over_tls(cert: tuple[Path, Path]) -> None:

@@ -6,66 +6,65 @@ import asyncio
 import os
 import socket
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http import zerocopy
+from sluice_s3.app.store.reading import BodyStream
 from sluice_s3.storage_drivers.types import FileSlice
 from tests.support.raw_http import AsyncConnection
 from tests.support.waiting import eventually_async
-from tests.unit.server.apps import answer
 from tests.unit.server.tools import Site, serving
 
 MIB = 1024 * 1024
-EXTENSION = "http.response.zerocopysend"
 
 
 class Files:
-    """GET /OFFSET/COUNT gives that slice of one file, /quick gives two bytes, /parts both kinds of body."""
+    """Answers GET /OFFSET/COUNT with that slice of a file, /parts with slices and bytes, and /quick with two bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.ended: list[BaseException | None] = []
-        self.extensions: list[Any] = []
-        self.nowait: bool | None = None
-        """Of the slice that is sent; None: no slice."""
+        self.nowait = True
+        """Of the slices: whether they may be sent on the event loop."""
+        self.waits = False
+        """Whether an answer first lets others run, so that it is a task."""
+        self.sent: list[int] = []
+        """Bytes of each answer that has ended, in their order."""
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.extensions.append(scope["extensions"])
-        if scope["raw_path"] == b"/quick":
-            await answer(send, b"ok")
-            return
-        fd = os.open(self.path, os.O_RDONLY)
-        try:
-            await self._send(scope["raw_path"], fd, send)
-        except BaseException as error:
-            self.ended.append(error)
-            raise
+    async def respond(self, request: S3Request) -> Response:
+        if self.waits:
+            await asyncio.sleep(0)
+        if request.raw_path == b"/quick":
+            response = Response(body=b"ok")
+        elif request.raw_path == b"/parts":
+            parts = [(5, 10), b"between", (100_000, 2_000_000), b"x" * 500_000, (0, 3)]
+            total = sum(len(part) if isinstance(part, bytes) else part[1] for part in parts)
+            response = Response(body=BodyStream(self._open(parts[0]), self._rest(parts[1:])), length=total)
         else:
-            self.ended.append(None)
-        finally:
-            os.close(fd)
+            offset, count = map(int, request.raw_path[1:].split(b"/"))
+            response = Response(body=BodyStream(self._open((offset, count))), length=count)
+        length = 2 if response.length is None else response.length
+        response.head = b"content-length: %d\r\n" % length
+        return response
 
-    async def _send(self, path: bytes, fd: int, send: Any) -> None:
-        if path == b"/parts":
-            slices: list[Any] = [(5, 10), b"between", (100_000, 2_000_000), b"x" * 500_000, (0, 3)]
-        else:
-            offset, _, count = path[1:].partition(b"/")
-            slices = [(int(offset), int(count))]
-        total = sum(len(part) if isinstance(part, bytes) else part[1] for part in slices)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % total)]})
-        for part in slices:
-            if isinstance(part, bytes):
-                await send({"type": "http.response.body", "body": part, "more_body": True})
-            else:
-                message = {"type": EXTENSION, "file": fd, "offset": part[0], "count": part[1], "more_body": True}
-                if self.nowait is not None:
-                    message["slice"] = FileSlice(fd, *part)
-                    message["slice"].nowait = self.nowait
-                await send(message)
-        await send({"type": "http.response.body", "body": b""})
+    def record(self, request: S3Request, response: Response | None, sent: int) -> None:
+        self.sent.append(sent)
+
+    async def _rest(self, parts: list[Any]) -> AsyncIterator[FileSlice | bytes]:
+        for part in parts:
+            yield self._open(part)
+
+    def _open(self, part: Any) -> FileSlice | bytes:
+        if isinstance(part, bytes):
+            return part
+        opened = FileSlice(os.open(self.path, os.O_RDONLY), *part)
+        opened.nowait = self.nowait
+        return opened
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +94,14 @@ async def slow_client(site: Site, buffer: int = 4096) -> AsyncConnection:
     return client
 
 
+@pytest.mark.parametrize(("nowait", "waits"), [(True, False), (True, True), (False, False)])
 @pytest.mark.parametrize(
-    ("offset", "count"), [(0, 0), (0, 1), (0, 4096), (7, 65_537), (3, MIB), (MIB, 9 * MIB + 1), (0, 24 * MIB)]
+    ("offset", "count"), [(0, 1), (0, 4096), (9, 16_384), (7, 65_537), (3, MIB), (MIB, 9 * MIB + 1), (0, 24 * MIB)]
 )
-async def test_the_bytes_are_right(files: Files, content: bytes, offset: int, count: int) -> None:
+async def test_the_bytes_are_right(
+    files: Files, content: bytes, offset: int, count: int, nowait: bool, waits: bool
+) -> None:
+    files.nowait, files.waits = nowait, waits
     async with serving(files) as site:
         client = await site.connect()
         for _ in range(3):
@@ -106,7 +109,7 @@ async def test_the_bytes_are_right(files: Files, content: bytes, offset: int, co
             assert got.status == 200
             assert got.body == content[offset : offset + count]
         assert (await client.ask(get("/quick"))).body == b"ok"
-        assert EXTENSION in files.extensions[0]
+        assert files.sent == [count] * 3 + [2]
 
 
 async def test_slices_and_bytes_in_one_answer(files: Files, content: bytes) -> None:
@@ -119,16 +122,9 @@ async def test_slices_and_bytes_in_one_answer(files: Files, content: bytes) -> N
         assert (await client.answer()).body == b"ok"
 
 
-async def test_head_sends_no_file(files: Files) -> None:
-    async with serving(files) as site:
-        client = await site.connect()
-        await client.send(b"HEAD /0/1000 HTTP/1.1\r\nHost: h\r\n\r\n")
-        got = await client.answer("HEAD")
-        assert got.headers["content-length"] == "1000"
-        assert (await client.ask(get("/quick"))).body == b"ok"
-
-
-async def test_a_slow_reader_gets_everything(files: Files, content: bytes) -> None:
+@pytest.mark.parametrize(("nowait", "waits"), [(True, False), (True, True), (False, False)])
+async def test_a_slow_reader_gets_everything(files: Files, content: bytes, nowait: bool, waits: bool) -> None:
+    files.nowait, files.waits = nowait, waits
     async with serving(files) as site:
         client = await slow_client(site)
         await client.send(get("/0/3000000"))
@@ -138,17 +134,21 @@ async def test_a_slow_reader_gets_everything(files: Files, content: bytes) -> No
             body += await client.reader.read(50_000)
             await asyncio.sleep(0)
         assert bytes(body) == content[:3_000_000]
+        await client.send(get("/quick"))
+        assert (await client.answer()).body == b"ok"
 
 
-async def test_a_client_gone_half_way(files: Files) -> None:
+@pytest.mark.parametrize(("nowait", "waits"), [(True, False), (True, True), (False, False)])
+async def test_a_client_gone_half_way(files: Files, nowait: bool, waits: bool) -> None:
+    files.nowait, files.waits = nowait, waits
     async with serving(files) as site:
         before = len(os.listdir("/proc/self/fd"))
         client = await slow_client(site)
         await client.send(get(f"/0/{24 * MIB}"))
         await client.reader.read(1000)
         client.writer.transport.abort()
-        await eventually_async(lambda: files.ended)
-        assert isinstance(files.ended[0], zerocopy.ClientGone)
+        await eventually_async(lambda: files.sent)
+        assert files.sent[0] < 24 * MIB
         await eventually_async(lambda: not site.state.connections and not site.state.running)
         await eventually_async(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
@@ -158,7 +158,7 @@ async def test_200_stalled_readers_do_not_hold_a_thread(files: Files) -> None:
         stalled = [await slow_client(site) for _ in range(200)]
         for client in stalled:
             await client.send(get(f"/0/{24 * MIB}"))
-        await eventually_async(lambda: sum(c.out_waiter is not None for c in site.state.connections) == 200)
+        await eventually_async(lambda: sum(c.write_paused for c in site.state.connections) == 200)
         quick = await site.connect()
         assert len((await quick.ask(get(f"/0/{20 * MIB}"))).body) == 20 * MIB
         assert threading.active_count() < 20
@@ -168,8 +168,8 @@ async def test_a_stalled_reader_is_cut_off(files: Files) -> None:
     async with serving(files, body_timeout=0.2) as site:
         client = await slow_client(site)
         await client.send(get(f"/0/{24 * MIB}"))
-        await eventually_async(lambda: files.ended)
-        assert isinstance(files.ended[0], zerocopy.ClientGone)
+        await eventually_async(lambda: files.sent)
+        assert files.sent[0] < 24 * MIB
         await eventually_async(lambda: not site.state.connections)
 
 
@@ -178,14 +178,14 @@ async def test_a_reader_that_goes_on_is_not_cut_off(files: Files, content: bytes
         client = await slow_client(site, 64 * 1024)
         await client.send(get(f"/0/{24 * MIB}"))
         (connection,) = site.state.connections
-        await eventually_async(lambda: connection.out_waiter is not None)
+        await eventually_async(lambda: connection.write_paused)
         await client.head()
         body = bytearray()
         while len(body) < 24 * MIB:
-            if connection.out is not None:
+            if connection.write_paused:
                 site.later(site.state.settings.body_timeout - 1)
             body += await client.reader.read(MIB)
-            while connection.out is not None and connection.write_progress < site.state.now:
+            while connection.write_paused and connection.write_progress < site.state.now:
                 body += await client.reader.read(MIB)
         assert bytes(body) == content
 
@@ -197,7 +197,7 @@ async def test_only_cached_bytes_are_sent_without_a_thread(
     threads: set[int] = set()
     send_some = zerocopy._send_some
 
-    def recorded(*arguments: Any) -> tuple[int, int]:
+    def recorded(*arguments: Any) -> tuple[int, bytes]:
         threads.add(threading.get_ident())
         return send_some(*arguments)
 
@@ -205,11 +205,25 @@ async def test_only_cached_bytes_are_sent_without_a_thread(
     monkeypatch.setattr(zerocopy, "is_cached", lambda *_: cached)
     files.nowait = nowait
     async with serving(files) as site:
-        client = await slow_client(site)
+        client = await slow_client(site, 64 * 1024)
         got = await client.ask(get(f"/100/{20 * MIB}"))
         assert got.body == content[100 : 20 * MIB + 100]
     assert (threading.get_ident() in threads) is (nowait and cached)
     assert bool(threads - {threading.get_ident()}) is not (nowait and cached)
+
+
+async def test_what_has_left_the_page_cache_is_sent_in_a_thread(
+    files: Files, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached = iter([True, False])
+    monkeypatch.setattr(zerocopy, "is_cached", lambda *_: next(cached, False))
+    monkeypatch.setattr(zerocopy, "CACHED_SECONDS", 0.0)
+    async with serving(files) as site:
+        client = await slow_client(site, 64 * 1024)
+        assert (await client.ask(get(f"/100/{20 * MIB}"))).body == content[100 : 20 * MIB + 100]
+        assert next(cached, None) is None
+        assert files.sent == [20 * MIB]
+        assert (await client.ask(get("/quick"))).body == b"ok"
 
 
 async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
@@ -217,24 +231,23 @@ async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
         client = await site.connect()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await client.ask(get(f"/{23 * MIB}/{2 * MIB}"))
-        await eventually_async(lambda: files.ended)
-        assert isinstance(files.ended[0], OSError)
+        await eventually_async(lambda: files.sent)
+        assert files.sent[0] < 2 * MIB
 
 
 async def test_a_file_cut_while_it_is_sent_on_the_loop_ends_the_connection(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zerocopy, "is_cached", lambda *_: True)
-    files.nowait = True
     async with serving(files) as site:
         client = await slow_client(site)
         await client.send(get(f"/0/{24 * MIB}"))
-        await eventually_async(lambda: any(c.out_waiter is not None for c in site.state.connections))
+        await eventually_async(lambda: any(c.write_paused for c in site.state.connections))
         os.truncate(files.path, 0)
         while await client.reader.read(MIB):
             pass
-        await eventually_async(lambda: files.ended)
-        assert type(files.ended[0]) is OSError
+        await eventually_async(lambda: files.sent)
+        assert files.sent[0] < 24 * MIB
         await eventually_async(lambda: not site.state.connections and not site.state.running)
 
 
@@ -242,13 +255,14 @@ async def test_a_cancelled_answer_waits_for_its_thread(files: Files, monkeypatch
     """The application closes the file when `send` returns: no thread may be reading from that number then."""
     entered, leave, running = threading.Event(), threading.Event(), threading.Event()
 
-    def hanging(*arguments: Any) -> tuple[int, int]:
+    def hanging(*arguments: Any) -> tuple[int, bytes]:
         entered.set()
         running.set()
         leave.wait(20)
         running.clear()
-        return 0, 0
+        return 0, b""
 
+    files.nowait = False
     monkeypatch.setattr(zerocopy, "_send_some", hanging)
     async with serving(files) as site:
         client = await site.connect()
@@ -257,20 +271,7 @@ async def test_a_cancelled_answer_waits_for_its_thread(files: Files, monkeypatch
         next(iter(site.state.running)).cut()
         await asyncio.sleep(0.02)
         assert running.is_set()
-        assert not files.ended, "the answer ended while its thread still runs"
+        assert not files.sent, "the answer ended while its thread still runs"
         leave.set()
-        await eventually_async(lambda: files.ended)
+        await eventually_async(lambda: files.sent)
         assert not running.is_set()
-
-
-async def test_a_file_needs_a_length(files: Files) -> None:
-    async def lengthless(scope: Any, receive: Any, send: Any) -> None:
-        fd = os.open(files.path, os.O_RDONLY)
-        try:
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": EXTENSION, "file": fd, "offset": 0, "count": 10})
-        finally:
-            os.close(fd)
-
-    async with serving(lengthless) as site:
-        assert (await site.ask(get("/"))).status == 500

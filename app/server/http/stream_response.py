@@ -1,0 +1,164 @@
+"""Sends responses whose body is slices of files. The one place that releases the slices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Protocol
+
+from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.server.http.interfaces import Message, RequestConnection, RunningRequest
+from sluice_s3.app.server.http.response_head import NO_FIELDS, render_head
+from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.http.zerocopy import FileRequest, FileSender, send_file
+from sluice_s3.app.store.reading import BodyStream
+from sluice_s3.storage_drivers.base import FileSlice
+
+CHUNK_BYTES = 256 * 1024
+"""Bytes read at a time where the connection cannot send a file (TLS)."""
+
+
+class StreamRequest(FileRequest, RunningRequest, Protocol):
+    """A request that is answered with slices of files."""
+
+    left: int
+    """Bytes left of the answer's body."""
+    rest: Coroutine[Any, Any, Response] | None
+    begun: BegunFile | None
+    sent_before: int
+    """Bytes of the body that were sent, behind the head, before the rest of the response became a coroutine's."""
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the answer, as ASGI's `send`."""
+        ...
+
+    def take_head(self, count: int) -> bytes:
+        """Count bytes of the body that bypass `send`; return the head if it has to be sent before them."""
+        ...
+
+    def start(self) -> None:
+        """Run the rest of the response in a task, or by `begun`."""
+        ...
+
+    def record(self, response: Response | None, sent: int) -> None:
+        """End as a running request, and count it."""
+        ...
+
+
+async def send_stream(cycle: StreamRequest, response: Response, body: BodyStream) -> int:
+    """Send what is left of a response; return the bytes of its whole body. Always releases the slices."""
+    sent = cycle.sent_before
+    zero_copy = cycle.connection.template["scheme"] == "http"
+    try:
+        if not cycle.started:
+            start = {"type": "http.response.start", "status": response.status}
+            await cycle.send({**start, "head": response.head, "length": response.length})
+        async for piece in body:
+            if isinstance(piece, bytes):
+                await cycle.send({"type": "http.response.body", "body": piece, "more_body": True})
+                sent += len(piece)
+            else:
+                sent += await _send_slice(cycle, piece, zero_copy)
+        await cycle.send({"type": "http.response.body", "body": b""})
+    finally:
+        await body.aclose()
+    return sent
+
+
+async def _send_slice(cycle: StreamRequest, piece: FileSlice, zero_copy: bool) -> int:
+    count = piece.count
+    offset, end = piece.offset, piece.offset + count
+    try:
+        if zero_copy:
+            await send_file(cycle, cycle.take_head(count), piece)
+            return count
+        while offset < end:
+            data = await piece.hop(_read, piece, min(CHUNK_BYTES, end - offset), offset)
+            if not data:
+                raise OSError("a committed blob ended early")
+            offset += len(data)
+            await cycle.send({"type": "http.response.body", "body": data, "more_body": True})
+        return count
+    finally:
+        piece.release()
+
+
+def _read(piece: FileSlice, count: int, offset: int) -> bytes:
+    """Read in a thread, which may have been abandoned when it ends."""
+    piece.hold()
+    try:
+        return os.pread(piece.fd, count, offset)
+    finally:
+        piece.let_go()
+
+
+async def answered(response: Response) -> Response:
+    """Return a response that is there already, as a coroutine."""
+    return response
+
+
+class BegunFile:
+    """A response with one cached file, of which the socket took a part at once.
+
+    Callbacks of the event loop send the rest: no task and no coroutine waits for the socket.
+    """
+
+    def __init__(self, state: HttpState, connection: RequestConnection, response: Response, file: FileSlice) -> None:
+        self._response = response
+        self._file = file
+        self._count = file.count
+        head = render_head(response.status, state.default_head, response.head, NO_FIELDS)
+        self._sender = FileSender(state, connection, head, file)
+        self._error: OSError | None = None
+
+    def begin(self) -> bool:
+        """Send the head and what the socket takes of a cached file; return whether anything was sent."""
+        try:
+            return self._sender.send_cached()
+        except OSError as error:
+            self._error = error  # perhaps after the head
+            return True
+
+    @property
+    def left(self) -> bool:
+        """Whether more has to be done."""
+        return self._file.count > 0 or self._error is not None
+
+    def close(self) -> int:
+        """Release the file; return how many bytes of it were sent."""
+        self._file.release()
+        return self._count - self._file.count
+
+    def send_rest(self, cycle: StreamRequest) -> None:
+        """Send the rest, complete the cycle, and record it; hand over to a coroutine if that must wait for the file."""
+        cycle.started = True
+        if self._error is None:
+            self._sender.run(partial(self._end, cycle))
+        else:
+            self._end(cycle, self._error)
+
+    def _end(self, cycle: StreamRequest, error: Exception | None) -> None:
+        if error is None and self.left:
+            cycle.left, cycle.sent_before = self._file.count, self._count - self._file.count
+            cycle.rest, cycle.begun = answered(self._response), None
+            cycle.start()
+            return
+        cycle.record(self._response, self.close())
+        if error is not None:
+            if not cycle.disconnected:
+                cycle.connection.abort()
+        else:
+            cycle.response_complete = True
+            cycle.connection.complete_cycle(cycle)
+
+
+def begin_to_send(
+    state: HttpState, connection: RequestConnection, response: Response, body: BodyStream
+) -> BegunFile | None:
+    """Begin to send a response whose body is one file in the page cache; None: nothing is sent."""
+    file = body.single
+    if file is None or not file.nowait:
+        return None
+    begun = BegunFile(state, connection, response, file)
+    return begun if begun.begin() else None
