@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Response, Route, expect
 
+from sluice_s3.app.admin.sessions.cookie import write_cookie
 from tests.console.tab import Tab
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY
 
@@ -142,6 +143,17 @@ def test_the_frame_is_painted_before_a_script_runs(tab: Tab, signed_in: bool, br
     expect(page.get_by_text("No such page") if signed_in else page.get_by_label("Access key")).to_be_visible()
     assert element.evaluate("(one) => one.isConnected")
     assert page.evaluate(READ_SHIFTS) == 0
+
+
+def test_nothing_of_another_frame_stays(tab: Tab) -> None:
+    """The cookie of a session that ended brings the shell's frame, and then the form stands alone."""
+    page = tab.page
+    cookie = write_cookie(tab.gateway.admin, "ASIAAAAAAAAAAAAAAAAA", "secret", 0).partition(";")[0]
+    name, _, value = cookie.partition("=")
+    page.context.add_cookies([{"name": name, "value": value, "url": tab.gateway.admin}])
+    page.goto("/console/nowhere")
+    expect(page.get_by_label("Access key")).to_be_focused()
+    expect(page.locator("#app > *")).to_have_count(1)
 
 
 def test_first_load_is_small(new_tab: Tab) -> None:

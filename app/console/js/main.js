@@ -17,7 +17,7 @@ function App() {
 async function start() {
   const error = await loadSession().then(() => null, (reason) => reason);
   const shown = error ? html`<${Unreachable} error=${error} retry=${start} />` : html`<${App} />`;
-  render(shown, document.getElementById("app"));
+  render(html`<div id="app">${shown}</div>`, document.body); // within an element, Preact removes what is not used of the frame
 }
 
 startRouter();
