@@ -36,6 +36,7 @@ logger = logging.getLogger("sluice.s3")
 OWN_PREFIXES = (b"/-/health/", b"/minio/")
 """Paths that may be no object's: those of health checks, and of MinIO's admin API."""
 HEALTH_CHECK = "HealthCheck"
+PREFLIGHT = "Preflight"
 """The operation of health checks, which are neither counted nor logged."""
 
 Observe = Callable[[S3Request, int, str, int, float], None]
@@ -142,6 +143,7 @@ class Gateway:
             query_parameters.parse_content_length(request)
             return await iam_endpoint.handle(services, request)
         if request.method == "OPTIONS":
+            request.operation = PREFLIGHT
             if services.rates is not None:
                 services.rates.check(request)
             if self._console is not None and self._console.is_origin(request):

@@ -31,5 +31,5 @@ ListPolicies ListPolicyVersions ListRolePolicies ListRoles ListUserPolicies List
 PutUserPolicy RemoveUserFromGroup SetDefaultPolicyVersion UpdateAccessKey UpdateAssumeRolePolicy UpdateGroup UpdateRole
 UpdateRoleDescription UpdateUser
 """
-OPERATIONS: tuple[str, ...] = (UNKNOWN, *_OF_S3.split(), *_OF_IAM_AND_STS.split())
-"""AWS's names of operations. Any other name counts as Unknown, so that no client can create series."""
+OPERATIONS: tuple[str, ...] = (UNKNOWN, "Preflight", *_OF_S3.split(), *_OF_IAM_AND_STS.split())
+"""AWS's names of operations, and Preflight for OPTIONS. Any other name counts as Unknown, so that no client can create series."""

@@ -82,7 +82,10 @@ def test_a_server_that_is_about_to_stop_says_so_and_serves_on(tmp_path: Path) ->
         assert gateway.stop(20) == 0, "a second signal ends the delay"
 
 
-def test_iam_and_sts_are_counted_by_name(tmp_path: Path) -> None:
+PREFLIGHT_HEADERS = {"origin": "https://a.example", "access-control-request-method": "GET"}
+
+
+def test_requests_without_a_route_of_s3_are_counted_by_name(tmp_path: Path) -> None:
     with Gateway(tmp_path / "data", workers=1, options=("--admin-port", "0")) as gateway:
         iam = service(gateway, "iam")
         iam.create_user(UserName="ann")
@@ -91,12 +94,14 @@ def test_iam_and_sts_are_counted_by_name(tmp_path: Path) -> None:
         with pytest.raises(ClientError):
             iam.create_saml_provider(SAMLMetadataDocument="x" * 1000, Name="x")
         service(gateway, "sts").get_caller_identity()
+        httpx.options(f"{gateway.endpoint}/none", headers=PREFLIGHT_HEADERS)
         text = httpx.get(f"{gateway.admin}/metrics").text
     counted = {line for line in text.splitlines() if line.startswith("sluice_requests_total")}
     for name, status in (
         ("CreateUser", "2xx"),
         ("CreateUser", "4xx"),
         ("GetCallerIdentity", "2xx"),
+        ("Preflight", "4xx"),
         ("Unknown", "5xx"),
     ):
         assert f'sluice_requests_total{{operation="{name}",status="{status}"}} 1' in counted

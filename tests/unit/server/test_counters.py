@@ -158,10 +158,11 @@ def test_code_of_another_layout_has_a_file_of_its_own(tmp_path: Path, monkeypatc
 def test_every_operation_that_is_dispatched_is_known() -> None:
     from sluice_s3.app.access.iam.service import NAMES
     from sluice_s3.app.s3 import handlers
+    from sluice_s3.app.s3.gateway import PREFLIGHT
     from sluice_s3.app.s3.routing import ROUTES
 
     handlers.register()
-    assert {operation.name for operation in ROUTES.values()} <= set(OPERATIONS)
+    assert {PREFLIGHT, *(operation.name for operation in ROUTES.values())} <= set(OPERATIONS)
     for names in NAMES.values():
         assert names <= set(OPERATIONS)
     assert len(OPERATIONS) == len(set(OPERATIONS))
