@@ -32,4 +32,7 @@ PutUserPolicy RemoveUserFromGroup SetDefaultPolicyVersion UpdateAccessKey Update
 UpdateRoleDescription UpdateUser
 """
 OPERATIONS: tuple[str, ...] = (UNKNOWN, "Preflight", *_OF_S3.split(), *_OF_IAM_AND_STS.split())
-"""AWS's names of operations, and Preflight for OPTIONS. Any other name counts as Unknown, so that no client can create series."""
+"""AWS's names of operations, and Preflight for OPTIONS.
+
+Any other name counts as Unknown, so that no client can create series.
+"""
