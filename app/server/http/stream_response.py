@@ -49,7 +49,7 @@ class StreamRequest(FileRequest, RunningRequest, Protocol):
 async def send_stream(cycle: StreamRequest, response: Response, body: BodyStream) -> int:
     """Send what is left of a response; return the bytes of its whole body. Always releases the slices."""
     sent = cycle.sent_before
-    zero_copy = cycle.connection.template["scheme"] == "http"
+    zero_copy = _can_send_files(cycle.connection)
     try:
         if not cycle.started:
             start = {"type": "http.response.start", "status": response.status}
@@ -64,6 +64,11 @@ async def send_stream(cycle: StreamRequest, response: Response, body: BodyStream
     finally:
         await body.aclose()
     return sent
+
+
+def _can_send_files(connection: RequestConnection) -> bool:
+    """Return whether bytes may go straight to the socket, past the transport: not under TLS."""
+    return connection.template["scheme"] == "http"
 
 
 async def _send_slice(cycle: StreamRequest, piece: FileSlice, zero_copy: bool) -> int:
@@ -158,7 +163,7 @@ def begin_to_send(
 ) -> BegunFile | None:
     """Begin to send a response whose body is one file in the page cache; None: nothing is sent."""
     file = body.single
-    if file is None or not file.nowait:
+    if file is None or not file.nowait or not _can_send_files(connection):
         return None
     begun = BegunFile(state, connection, response, file)
     return begun if begun.begin() else None

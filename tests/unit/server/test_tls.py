@@ -12,6 +12,7 @@ import pytest
 from tests.support.environment import need
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer, read_body
+from tests.unit.server.files import Files
 from tests.unit.server.tools import Recorder, serving
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -43,6 +44,20 @@ async def test_requests_over_tls(cert: tuple[Path, Path]) -> None:
             assert (await client.ask(raw + body)).body == body
         assert (await client.ask(GET)).status == 200
         assert scopes[0]["scheme"] == "https"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_no_file_goes_past_the_encryption(cert: tuple[Path, Path], tmp_path: Path, waits: bool) -> None:
+    content = os.urandom(3_000_000)
+    path = tmp_path / "blob"
+    path.write_bytes(content)
+    files = Files(path)
+    files.waits = waits
+    async with serving(files, cert=cert) as site:
+        client = await site.connect()
+        for _ in range(2):
+            assert (await client.ask(b"GET /7/2500000 HTTP/1.1\r\nHost: h\r\n\r\n")).body == content[7:2_500_007]
+        assert files.sent == [2_500_000] * 2
 
 
 async def test_idle_connections_and_refusals_over_tls(cert: tuple[Path, Path]) -> None:
