@@ -68,7 +68,7 @@ async def send_stream(cycle: StreamRequest, response: Response, body: BodyStream
 
 def _can_send_files(connection: RequestConnection) -> bool:
     """Return whether bytes may go straight to the socket, past the transport: not under TLS."""
-    return connection.template["scheme"] == "http"
+    return bool(connection.template["scheme"] == "http")
 
 
 async def _send_slice(cycle: StreamRequest, piece: FileSlice, zero_copy: bool) -> int:
