@@ -127,8 +127,9 @@ class FileSender:
         """Stop, and report the end."""
         self._connection.sender = None
         self._connection.restore_write_limits()
-        if self._on_end is not None:
-            self._on_end(error)
+        on_end, self._on_end = self._on_end, None  # else a reference cycle with the request
+        if on_end is not None:
+            on_end(error)
 
 
 async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
