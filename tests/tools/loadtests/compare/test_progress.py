@@ -135,6 +135,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one["about"].endswith(".") and Path(one["file"]).is_file() for one in scenarios)
     files = [line.strip() for line in CliRunner().invoke(cli, ["bench", "scenarios"]).stdout.splitlines()[1::2]]
     assert {Path(one).name for one in files} == {one.name for one in Path(files[0]).parent.glob("[a-z]*.py")}
+    monkeypatch.chdir(tmp_path)  # runs are written to `results` of the working directory
     words = ["bench", "--dry-run", "--store", f"a={tmp_path}", "--minutes", "3", "--scenario", "mixed"]
     said = CliRunner().invoke(cli, words)
     assert said.exit_code == 0, said.output
