@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from sluice_s3.app.errors import BucketAlreadyOwnedByYou, NoSuchIdentity
-from sluice_s3.app.index import Index
 from sluice_s3.app.index.audit.rows import AuditEvent, AuditFilter
 from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.declared_transactions import DeclaredTransactions
 from sluice_s3.app.index.engine.audit_trail import MAX_STATE, AuditTrail, audited, name_change
 from sluice_s3.app.index.engine.declared import AuditedWrite, Write
 from sluice_s3.app.index.iam.rows import POLICY, USER, Account, Identity
@@ -38,7 +38,7 @@ def identity(name: str, kind: str = USER, document: str = "{}") -> Identity:
 
 
 def test_what_changes_settings_and_identities_is_audited() -> None:
-    found = {name: one for name, one in vars(Index).items() if isinstance(one, Write)}
+    found = {name: one for name, one in vars(DeclaredTransactions).items() if isinstance(one, Write)}
     assert {name for name, one in found.items() if isinstance(one, AuditedWrite)} == ADMINISTRATIVE
     assert all(one.transaction() is one.function for one in found.values())
 

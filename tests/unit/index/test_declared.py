@@ -9,6 +9,7 @@ import pytest
 
 from sluice_s3.app.index import Index
 from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.declared_transactions import DeclaredTransactions
 from sluice_s3.app.index.engine.declared import Declared, OwnWrite, Read, Write
 from sluice_s3.app.index.engine.lock_keys import global_lock, key_lock, no_lock
 from sluice_s3.app.index.objects.conditions import Conditions
@@ -16,7 +17,7 @@ from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import new
 
-DECLARED = {name: one for name, one in vars(Index).items() if isinstance(one, Declared)}
+DECLARED = {name: one for name, one in vars(DeclaredTransactions).items() if isinstance(one, Declared)}
 WRITES = {name: one for name, one in DECLARED.items() if isinstance(one, Write)}
 GROWING = {
     "add_account",

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from sluice_s3.app.index import Index
+from sluice_s3.app.index.declared_transactions import DeclaredTransactions
 from sluice_s3.app.index.engine import outbox
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.engine.outbox import ObjectChange, OutboxTransaction
 from sluice_s3.app.index.notifications.rows import NewMessage
 
-WRITES = {name: one for name, one in vars(Index).items() if isinstance(one, Write)}
+WRITES = {name: one for name, one in vars(DeclaredTransactions).items() if isinstance(one, Write)}
 ANNOUNCED = {
     "put_version",
     "copy_version",
