@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ FRAMES = {
     False: ('<main class="sign-in"><form><h1 class="brand">', "</h1></form></main>"),
 }
 """What is around the brand until `shell.js` (signed in) or `sign-in.js` renders into the same elements."""
+ROOM = '\n<script type="module" async src="{{base}}/{}"></script>'
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 
@@ -64,7 +65,7 @@ class ConsoleFiles:
         self._bodies: dict[str, bytes] = {}
         self._files: dict[str, StaticFile] = {}
         self._version = ""
-        self._pages: dict[bool, Response] = {}
+        self._template = ""
 
     async def find(self, version: str, name: str) -> StaticFile | None:
         """Return a file of a version by its path below the directory, None if there is none."""
@@ -81,19 +82,23 @@ class ConsoleFiles:
             self._bodies, self._version = await asyncio.to_thread(_read_all, self._paths)
         return self._version
 
-    async def page(self, signed_in: bool) -> Response:
-        """Return the page of all paths, with the addresses of its files and the frame to paint first."""
-        if signed_in not in self._pages:
-            self._pages[signed_in] = await self._make_page(*FRAMES[signed_in])
-        return self._pages[signed_in]
+    async def page(self, signed_in: bool, path: str = "") -> str:
+        """Return the page of a path, with the addresses of its files and the frame to paint first.
 
-    async def _make_page(self, before: str, after: str) -> Response:
-        base = f"{PAGES}static/{await self.version()}"
-        async with aiofiles.open(self._root / PAGE, encoding="utf-8") as file:
-            template = await file.read()
-        text = template.replace("{base}", base).replace("{before}", before).replace("{after}", after)
-        headers = {"cache-control": "no-cache", "vary": "cookie, sec-fetch-site"}
-        return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+        For a session it names the modules of the path's rooms, so that they come beside `main.js`, not after it.
+        """
+        if not self._template:
+            async with aiofiles.open(self._root / PAGE, encoding="utf-8") as file:
+                self._template = await file.read()
+        before, after = FRAMES[signed_in]
+        rooms = "".join(map(ROOM.format, self._rooms(path))) if signed_in else ""
+        text = self._template.replace("{before}", before).replace("{after}", after).replace("{rooms}", rooms)
+        return text.replace("{base}", f"{PAGES}static/{await self.version()}")
+
+    def _rooms(self, path: str) -> Iterable[str]:
+        """Return the modules of the segments that name a room."""
+        modules = (f"js/rooms/{name}/{name}.js" for name in dict.fromkeys(path.split("/")))
+        return (module for module in modules if module in self._paths)
 
 
 def _read_all(paths: Mapping[str, Path]) -> tuple[dict[str, bytes], str]:
@@ -135,9 +140,11 @@ def make_router(files: ConsoleFiles) -> APIRouter:
         return _answer(request, found)
 
     @router.get("/console")
-    @router.get("/console/{_:path}")
-    async def page(request: Request) -> Response:
+    @router.get("/console/{path:path}")
+    async def page(request: Request, path: str = "") -> Response:
         # a link on another site brings no cookie, though the page's scripts will have it
-        return await files.page(is_foreign(request) or bool(session_cookies(request)))
+        signed_in = is_foreign(request) or bool(session_cookies(request))
+        headers = {"cache-control": "no-cache", "vary": "cookie, sec-fetch-site"}
+        return Response(await files.page(signed_in, path), media_type="text/html; charset=utf-8", headers=headers)
 
     return router

@@ -43,10 +43,12 @@ async def test_every_path_is_the_same_page(browser: AsyncClient) -> None:
     assert "{" not in first.text
 
 
+COOKIE = {"cookie": write_cookie("http://admin", "ASIAAAAAAAAAAAAAAAAA", "secret", 0).partition(";")[0]}
+
+
 async def test_the_frame_fits_who_comes(browser: AsyncClient) -> None:
     """The shell for a session's cookie, and for a link on another site, which hides the cookie; else the form."""
-    cookie = write_cookie("http://admin", "ASIAAAAAAAAAAAAAAAAA", "secret", 0).partition(";")[0]
-    for headers in ({"cookie": cookie}, {"sec-fetch-site": "cross-site"}):
+    for headers in (COOKIE, {"sec-fetch-site": "cross-site"}):
         assert 'class="shell"' in (await browser.get("/console/", headers=headers)).text
     for headers in ({}, {"sec-fetch-site": "none"}, {"cookie": "sluice-9001=old; other=1"}):
         page = await browser.get("/console/", headers=headers)
@@ -54,10 +56,29 @@ async def test_the_frame_fits_who_comes(browser: AsyncClient) -> None:
         assert "cookie" in page.headers["vary"]
 
 
+@pytest.mark.parametrize(
+    ("path", "rooms"),
+    [
+        ("", []),
+        ("people/simulator", ["people", "simulator"]),
+        ("buckets/objects/objects", ["buckets", "objects"]),
+    ],
+)
+async def test_the_page_of_a_session_names_the_modules_of_its_rooms(
+    browser: AsyncClient, path: str, rooms: list[str]
+) -> None:
+    """They come beside `main.js`, once each; the form needs none of them."""
+    asked = f"/console/{path}"
+    scripts = re.findall(r'async src="[^"]*/js/rooms/([^"]+)"', (await browser.get(asked, headers=COOKIE)).text)
+    assert scripts == [f"{name}/{name}.js" for name in rooms]
+    assert "async" not in (await browser.get(asked)).text
+
+
 async def test_all_that_the_page_names_is_there_and_immutable(browser: AsyncClient) -> None:
     """Each address of the page answers, plain and compressed, with a strong ETag."""
-    addresses = re.findall(r'(?:src|href)="(/console/static/[^"]+)"', (await browser.get("/console/")).text)
-    assert len(addresses) == 4
+    page = await browser.get("/console/people/simulator", headers=COOKIE)
+    addresses = re.findall(r'(?:src|href)="(/console/static/[^"]+)"', page.text)
+    assert len(addresses) == 6
     for address in addresses:
         plain = await browser.get(address, headers={"accept-encoding": "identity"})
         assert plain.status_code == 200
