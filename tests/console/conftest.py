@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.console.tab import Tab
 from tests.support.environment import lack
-from tests.support.gateway import Gateway, client
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
 
 HERE = Path(__file__).parent
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -127,6 +128,20 @@ def root_tab(tab: Tab) -> Tab:
 def s3(gateway: Gateway) -> Any:
     """A boto3 client of the root account."""
     return client(gateway.endpoint)
+
+
+@pytest.fixture
+def iam(gateway: Gateway) -> Any:
+    """IAM as the root account."""
+    made = boto3.client(
+        "iam",
+        endpoint_url=gateway.endpoint,
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+        region_name="us-east-1",
+    )
+    yield made
+    made.close()
 
 
 @pytest.fixture

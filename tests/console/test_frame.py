@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Response, Route, expect
@@ -17,6 +18,13 @@ COUNT_SHIFTS = """
     window.shifts = 0;
     new PerformanceObserver((list) => { shifts += list.getEntries().length; }).observe({ type: "layout-shift" });
 """
+DELAY_ANSWERS = """
+    const send = window.fetch;
+    let answers = 0;
+    window.fetch = (...request) => send(...request).then(
+        (answer) => new Promise((resolve) => setTimeout(() => resolve(answer), (answers += 1) * 40)));
+"""
+"""Each answer comes in a frame of its own."""
 READ_SHIFTS = "() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(shifts))))"
 WAIT_FOR_PAINT = """() => new Promise((resolve, reject) => {
     setTimeout(() => reject(new Error("nothing is painted")), 10_000);
@@ -143,6 +151,21 @@ def test_the_frame_is_painted_before_a_script_runs(tab: Tab, signed_in: bool, br
     expect(page.get_by_text("No such page") if signed_in else page.get_by_label("Access key")).to_be_visible()
     assert element.evaluate("(one) => one.isConnected")
     assert page.evaluate(READ_SHIFTS) == 0
+
+
+@pytest.mark.parametrize(("path", "last"), [("overview", "By operation"), ("people/users/{user}", "Policies")])
+def test_no_part_of_a_page_moves_another(
+    open_tab: Callable[..., Tab], iam: Any, bucket: str, path: str, last: str
+) -> None:
+    """What is loaded apart is shown together."""
+    iam.create_user(UserName=bucket)
+    iam.create_access_key(UserName=bucket)
+    tab = open_tab(viewport={"width": 390, "height": 800})
+    tab.sign_in()
+    tab.page.add_init_script(COUNT_SHIFTS + DELAY_ANSWERS)
+    tab.open(f"/console/{path.format(user=bucket)}")
+    expect(tab.page.get_by_role("heading", name=last)).to_be_visible()
+    assert tab.page.evaluate(READ_SHIFTS) == 0
 
 
 def test_nothing_of_another_frame_stays(tab: Tab) -> None:

@@ -14,24 +14,10 @@ from botocore.exceptions import ClientError
 from playwright.sync_api import Page, expect
 
 from tests.console.tab import Tab
-from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
+from tests.support.gateway import client
 
 _numbers = itertools.count(1)
 ATTACK = '<img src=x onerror="document.title=1">'
-
-
-@pytest.fixture
-def iam(gateway: Gateway) -> Any:
-    """IAM as the root account."""
-    made = boto3.client(
-        "iam",
-        endpoint_url=gateway.endpoint,
-        aws_access_key_id=ACCESS_KEY,
-        aws_secret_access_key=SECRET_KEY,
-        region_name="us-east-1",
-    )
-    yield made
-    made.close()
 
 
 @pytest.fixture

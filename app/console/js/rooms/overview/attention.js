@@ -8,7 +8,7 @@ const WORDS = { error: "Now", warning: "Soon", notice: "When you have time" };
 
 /** What needs attention, with what to do; or that all is well, and what is worth knowing. */
 export function Attention({ overview }) {
-  if (!overview) return html`<div class="skeleton calm" aria-hidden="true"></div>`;
+  if (!overview) return html`<div aria-busy="true"></div>`;
   const { attention, unchecked } = overview;
   const urgent = attention.some((finding) => finding.severity !== "notice");
   return html`

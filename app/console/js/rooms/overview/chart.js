@@ -5,6 +5,7 @@ import { loadStyle } from "../../components/style.js";
 const HEIGHT_PX = 170;
 const SPAN_SECONDS = 900;
 const FONT_PX = 12;
+const LEAST_SECONDS = 0.001;
 const MINUTES = [60, 120, 300, 600];
 
 let library = null;
@@ -81,7 +82,7 @@ function options({ UPlot, root, lines, format, steps }) {
     legend: { show: false },
     cursor: { sync: { key: "overview" }, drag: { x: false, y: false }, points: { size: 6 } },
     plugins: [readout(format, lines)],
-    scales: { x: { time: true, range: (_, least, most) => [most - SPAN_SECONDS, most] }, y: valueScale(steps) },
+    scales: { x: { time: true, range: (_, least, most) => [most - SPAN_SECONDS, most] }, y: valueScale(UPlot, steps) },
     axes: [
       { ...axis, grid: { show: false }, space: 70, size: 26, incrs: MINUTES, values: (_, times) => times.map(clock) },
       { ...axis, ...valueAxis(axis, steps), values: (_, values) => values.map((value) => (value === null ? "" : format(value))), size: 66 },
@@ -96,8 +97,8 @@ function clock(seconds) {
   return new Date(seconds * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 }
 
-function valueScale(steps) {
-  if (steps === "decades") return { distr: 3 };
+function valueScale(UPlot, steps) {
+  if (steps === "decades") return { distr: 3, range: (_, least, most) => UPlot.rangeLog(least ?? LEAST_SECONDS, most ?? 1, 10, true) };
   return { range: (_, least, most) => [0, Math.max((most ?? 0) * 1.1, steps?.[0] ?? 1)] };
 }
 

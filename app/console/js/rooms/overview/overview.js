@@ -34,8 +34,8 @@ export default function Overview() {
   const { data, error, reload } = usePolled((signal) => callApi("GET", "overview", { signal }), ATTENTION_SECONDS);
   const { kind, label, title } = STATES[state];
   return html`
-    <${Page} title="Overview" actions=${html`<span role="status"><${Badge} kind=${kind} title=${title}>${label}<//></span>`}>
-      <div class="stack overview">
+    <${Page} title="Overview" actions=${html`<span role="status" class="live-label"><${Badge} key=${label} kind=${kind} title=${title}>${label}<//></span>`}>
+      <div class="stack overview together">
         ${error && !data && html`<${ErrorNote} error=${error} retry=${reload} />`}
         ${(data || !error) && html`<${Attention} overview=${data} />`}
         <${Numbers} samples=${samples} stale=${state === "waiting"} />

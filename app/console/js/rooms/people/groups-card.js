@@ -10,7 +10,7 @@ import { useRights } from "./rights.js";
 /** The groups of a user, which give it their policies. */
 export function GroupsCard({ name }) {
   const { data: groups, error, reload } = useResource((signal) => listAll("ListGroupsForUser", "Groups", { UserName: name }, { signal }), [name]);
-  const { may } = useRights([arnOf("group")]); // the gateway decides again for each group
+  const { may, known, error: unknown } = useRights([arnOf("group")]); // the gateway decides again for each group
   const [adding, setAdding] = useState(false);
   const [leave, leaving] = useAction(async (GroupName) => {
     await callIam("RemoveUserFromGroup", { UserName: name, GroupName });
@@ -26,7 +26,7 @@ export function GroupsCard({ name }) {
     return all.filter((one) => groups.every((joined) => joined.GroupId !== one.GroupId)).map((one) => ({ value: one.GroupName, label: one.GroupName }));
   };
   return html`
-    <section class="card stack" aria-labelledby="groups-head">
+    <section class="card stack" aria-labelledby="groups-head" aria-busy=${!(groups ?? error) || !(known || unknown)}>
       <div class="row"><h2 class="grow" id="groups-head">Groups</h2>
         ${may("AddUserToGroup") && may("ListGroups") && html`<${Button} icon="plus" disabled=${!groups} onClick=${() => setAdding(true)}>Add to group<//>`}</div>
       <${ErrorNote} error=${error ?? leaving.error} retry=${error && reload} />

@@ -44,7 +44,7 @@ export function KeysCard({ whose, owner, may, account, onChange }) {
   const commands = { act, rotate: setRotating, may };
   const full = keys?.length >= MAX_KEYS;
   return html`
-    <section class="card stack" aria-labelledby="keys-head">
+    <section class="card stack" aria-labelledby="keys-head" aria-busy=${!(keys ?? error)}>
       <div class="row"><h2 class="grow" id="keys-head">Access keys</h2>
         ${may("CreateAccessKey") && html`<${Button} icon="plus" busy=${acting.busy} disabled=${!keys || full}
           why="There are two keys, which is the most: delete one first" onClick=${() => act("CreateAccessKey", {})}>Make key<//>`}</div>

@@ -36,7 +36,7 @@ export function PoliciesCard({ kind, name, may }) {
     .filter((policy) => data.attached.every((one) => one.PolicyArn !== policy.Arn)).map((policy) => ({ value: policy.Arn, label: policy.PolicyName }));
   if (!mayList && !mayListAttached) return null;
   return html`
-    <section class="card stack" aria-labelledby="policies-head">
+    <section class="card stack" aria-labelledby="policies-head" aria-busy=${!(data ?? error)}>
       <div class="row"><h2 class="grow" id="policies-head">Policies</h2>
         ${may(`Attach${kind}Policy`) && html`<${Button} icon="link" disabled=${!data} onClick=${() => setOpen({ attach: true })}>Attach policy<//>`}
         ${may(`Put${kind}Policy`) && html`<${Button} icon="plus" disabled=${!data} onClick=${() => setOpen({ name: "" })}>Write inline policy<//>`}</div>

@@ -26,7 +26,7 @@ export function UserPage({ name }) {
 
 function LoadedUser({ user }) {
   const name = user.UserName;
-  const { may, known } = useRights([user.Arn]);
+  const { may, known, error: unknown, reload } = useRights([user.Arn]);
   const [round, setRound] = useState(0);
   const [remove, removing] = useAction(async () => {
     if (!(await confirmRemoval(name))) return;
@@ -40,8 +40,8 @@ function LoadedUser({ user }) {
   const mayRemove = ["DeleteUser", "ListAccessKeys", "DeleteAccessKey", "ListUserPolicies", "ListAttachedUserPolicies", "ListGroupsForUser"].every((one) => may(one));
   return html`
     <${Page} title=${name} crumbs=${CRUMBS} actions=${mayRemove && html`<${Button} kind="danger" icon="trash" busy=${removing.busy} onClick=${remove}>Delete user<//>`}>
-      <div class="stack" key=${round}>
-        <${ErrorNote} error=${removing.error} />
+      <div class="stack together" aria-busy=${!known && !unknown} key=${round}>
+        <${ErrorNote} error=${removing.error} /><${ErrorNote} error=${unknown} retry=${reload} />
         <dl class="facts">
           <dt>ARN</dt><dd class="row"><code>${user.Arn}</code> <${Copy} text=${user.Arn} label="Copy ARN" /></dd>
           <dt>Id</dt><dd><code>${user.UserId}</code></dd>

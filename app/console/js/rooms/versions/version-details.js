@@ -75,7 +75,7 @@ function VersionList({ version }) {
 function Facts({ facts, onLock, onWhy }) {
   const { data, error, reload } = facts;
   if (error) return html`<${ErrorNote} error=${error} retry=${reload} />`;
-  if (!data) return html`<div class="skeleton facts-skeleton" aria-hidden="true"></div>`;
+  if (!data) return html`<div key="waiting" class="skeleton facts-skeleton" aria-hidden="true"></div>`;
   const groups = [["Headers", data.settings], ["Metadata", data.metadata], ["Tags", data.tags]];
   return html`
     <h3>Protection</h3>

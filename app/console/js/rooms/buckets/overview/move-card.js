@@ -42,7 +42,8 @@ function Begin({ bucket, path, reload }) {
     if (agreed) run();
   };
   if (error) return html`<${ErrorNote} error=${error} />`;
-  if (!others.length) return choices ? html`<p class="quiet">The gateway has no other store that it could move to.</p>` : null;
+  if (!choices) return html`<p aria-busy="true"></p>`;
+  if (!others.length) return html`<p class="quiet">The gateway has no other store that it could move to.</p>`;
   return html`
     <form class="stack tight" onSubmit=${begin}>
       <${ErrorNote} error=${action.error} />

@@ -37,7 +37,7 @@ export function OverviewPage({ segments }) {
   };
   return html`
     <${BucketFrame} name=${name} current="overview" actions=${html`<${Button} kind="plain" icon="refresh" label="Load again" onClick=${reload} />`}>
-      <div class="stack">
+      <div class="stack together">
         <${BucketError} name=${name} error=${error} retry=${reload} />
         ${bucket && html`
           <${Contents} bucket=${bucket} />

@@ -53,7 +53,7 @@ export function RequestsPage({ query }) {
         <${Button} icon=${paused ? "play" : "pause"} onClick=${toggle}>${paused ? "Go on" : "Pause"}<//>
         <${Button} icon="trash" disabled=${!shown.requests.length} onClick=${clear}>Clear<//>
         ${held.requests.length > 0 && !paused && html`<${Button} kind="primary" icon="up" onClick=${showNew}>Show ${formatCount(held.requests.length)} new<//>`}
-        <span class="quiet grow" role="status">${status}${paused && held.requests.length > 0 ? ` ${formatPlural(held.requests.length, "new request")}.` : ""}</span>
+        <span class="quiet grow live-state" role="status">${status}${paused && held.requests.length > 0 ? ` ${formatPlural(held.requests.length, "new request")}.` : ""}</span>
         ${shown.missed + held.missed > 0 && html`
           <span class="badge warn" title="More requests were answered than can be shown. Filters show those that matter to you.">${formatCount(shown.missed + held.missed)} not shown</span>`}
       </div>
