@@ -168,6 +168,15 @@ def test_no_part_of_a_page_moves_another(
     assert tab.page.evaluate(READ_SHIFTS) == 0
 
 
+def test_without_scripts_the_page_says_so(open_tab: Callable[..., Tab]) -> None:
+    """The frame fills the window, and the words stand above it."""
+    page = open_tab(java_script_enabled=False).page
+    page.goto("/console/")
+    place = page.locator("noscript p").bounding_box()
+    assert place is not None
+    assert place["y"] < place["height"]
+
+
 def test_nothing_of_another_frame_stays(tab: Tab) -> None:
     """The cookie of a session that ended brings the shell's frame, and then the form stands alone."""
     page = tab.page
