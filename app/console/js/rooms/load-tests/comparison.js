@@ -11,7 +11,8 @@ import { capitalise, ROOM, titleOf } from "./words.js";
 const CALLS = { faster: ["good", "faster"], slower: ["bad", "slower"], "no difference": ["", "no difference"], "too noisy": ["warn", "too noisy to call"] };
 
 /** Shows how load test `b` differs from `a`. */
-export function ComparisonPage({ a, b }) {
+export function ComparisonPage({ query }) {
+  const [a, b] = ["a", "b"].map((side) => query.get(side) ?? "");
   const found = useResource(async (signal) => {
     const load = (id) => callApi("GET", `load-tests/${encodeURIComponent(id)}`, { signal });
     const [comparison, first, second] = await Promise.all([callApi("GET", "load-tests/comparison", { query: { a, b }, signal }), load(a), load(b)]);

@@ -14,7 +14,7 @@ import { Result } from "./result.js";
 import { againPath, ROOM, titleOf } from "./words.js";
 
 /** Shows a load test by its id. */
-export function LoadTestPage({ id }) {
+export function LoadTestPage({ name: id }) {
   const found = useResource((signal) => callApi("GET", `load-tests/${encodeURIComponent(id)}`, { signal }), [id]);
   const loadTest = found.data;
   const crumbs = [{ label: "Load tests", href: pathTo(ROOM) }];

@@ -1,13 +1,21 @@
 // The room of load tests: history, a new one, one that runs or has ended, two compared.
 import { html, useEffect, useState } from "../../ui.js";
 import { useCommands } from "../../components/palette.js";
+import { Loaded } from "../../components/lazy.js";
 import { loadStyle } from "../../components/style.js";
-import { pathTo } from "../../router.js";
+import { page, pathTo } from "../../router.js";
 import { may } from "../../session.js";
-import { ComparisonPage } from "./comparison.js";
-import { HistoryPage } from "./history.js";
-import { LoadTestPage } from "./load-test.js";
-import { NewPage } from "./new.js";
+
+const VIEWS = {
+  __proto__: null,
+  history: async () => (await import("./history.js")).HistoryPage,
+  new: async () => (await import("./new.js")).NewPage,
+  compare: async () => (await import("./comparison.js")).ComparisonPage,
+  one: async () => (await import("./load-test.js")).LoadTestPage,
+};
+const viewOf = ([name]) => (name ? VIEWS[name] ?? VIEWS.one : VIEWS.history);
+
+viewOf(page.peek().segments.slice(1))().catch(() => {}); // comes beside the style; Loaded says what is missing
 
 /** Shows the page of a path: none, `new`, `compare`, or a load test's id. */
 export default function LoadTests({ segments, query }) {
@@ -17,9 +25,5 @@ export default function LoadTests({ segments, query }) {
   }, []);
   useCommands("load-tests", () => (may("sluice:RunLoadTest") ? [{ label: "New load test", hint: "action", href: pathTo(["load-tests", "new"]) }] : []), []);
   if (!styled) return null;
-  const [name] = segments;
-  if (!name) return html`<${HistoryPage} />`;
-  if (name === "new") return html`<${NewPage} query=${query} />`;
-  if (name === "compare") return html`<${ComparisonPage} a=${query.get("a") ?? ""} b=${query.get("b") ?? ""} />`;
-  return html`<${LoadTestPage} key=${name} id=${name} />`;
+  return html`<${Loaded} load=${viewOf(segments)} name=${segments[0]} query=${query} />`;
 }

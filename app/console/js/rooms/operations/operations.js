@@ -1,18 +1,23 @@
 // Operations: requests as they are answered, jobs, gateways, settings, the log of administrative changes.
 import { html, useEffect, useState } from "../../ui.js";
 import { ErrorNote } from "../../components/error-note.js";
+import { Loaded } from "../../components/lazy.js";
 import { Page, Tabs } from "../../components/page.js";
 import { loadStyle } from "../../components/style.js";
-import { pathTo } from "../../router.js";
+import { page, pathTo } from "../../router.js";
 import { OPERATIONS } from "../../rooms.js";
 import { may } from "../../session.js";
-import { AuditPage } from "./audit/audit-page.js";
-import { GatewaysPage } from "./gateways-page.js";
-import { JobsPage } from "./jobs/jobs-page.js";
-import { RequestsPage } from "./requests/requests-page.js";
-import { SettingsPage } from "./settings-page.js";
 
-const VIEWS = { requests: RequestsPage, jobs: JobsPage, gateways: GatewaysPage, settings: SettingsPage, audit: AuditPage };
+const VIEWS = {
+  __proto__: null,
+  requests: async () => (await import("./requests/requests-page.js")).RequestsPage,
+  jobs: async () => (await import("./jobs/jobs-page.js")).JobsPage,
+  gateways: async () => (await import("./gateways-page.js")).GatewaysPage,
+  settings: async () => (await import("./settings-page.js")).SettingsPage,
+  audit: async () => (await import("./audit/audit-page.js")).AuditPage,
+};
+
+VIEWS[page.peek().segments[1]]?.().catch(() => {}); // comes beside the style; Loaded says what is missing
 
 /** Shows /console/operations/TAB. */
 export default function Operations({ segments, query }) {
@@ -27,6 +32,6 @@ export default function Operations({ segments, query }) {
   return html`
     <${Page} title=${current ? current.label : "No such page"}>
       <${Tabs} label="Operations" tabs=${tabs} />
-      ${current ? html`<${VIEWS[current.name]} query=${query} />` : html`<p>There is nothing here, or you have no right to see it.</p>`}
+      ${current ? html`<${Loaded} load=${VIEWS[current.name]} query=${query} />` : html`<p>There is nothing here, or you have no right to see it.</p>`}
     <//>`;
 }

@@ -11,8 +11,6 @@ import { LastUse } from "./last-use.js";
 import { FilteredTable, ListPage } from "./list-page.js";
 import { SecretDialog } from "./secret-dialog.js";
 
-export { AccountPage } from "./account.js";
-
 const PAGE_ACCOUNTS = 100;
 const COLUMNS = [
   { name: "name", label: "Name", sort: (one) => one.display_name, render: (one) => html`<a href=${pathTo(["people", "accounts", one.id])}>${one.display_name || one.id}</a> <${AccountBadges} account=${one} />` },

@@ -11,8 +11,6 @@ import { FilteredTable, ListPage } from "./list-page.js";
 import { PolicyEditor } from "./policy-editor.js";
 import { IDENTITY_TEMPLATES } from "./templates.js";
 
-export { PolicyPage } from "./policy.js";
-
 const isOfAws = (policy) => policy.Arn.startsWith("arn:aws:iam::aws:");
 const COLUMNS = [
   { name: "name", label: "Name", sort: (policy) => policy.PolicyName, render: (policy) =>

@@ -11,8 +11,6 @@ import { FilteredTable, ListPage } from "./list-page.js";
 import { PolicyEditor } from "./policy-editor.js";
 import { trustTemplates } from "./templates.js";
 
-export { RolePage } from "./role.js";
-
 const COLUMNS = [
   { name: "name", label: "Name", sort: (role) => role.RoleName, render: (role) => html`<a href=${pathTo(["people", "roles", role.RoleName])}>${role.RoleName}</a>` },
   { name: "description", label: "Description", wideOnly: true, render: (role) => role.Description ?? "" },
