@@ -78,11 +78,19 @@ OBJECTS = {
 
 
 def test_names_contents_and_metadata_are_text(context: BrowserContext, s3: Any, bucket: str) -> None:
-    """What others store cannot run in the console's page: lists, previews, properties, versions, settings."""
+    """What others store cannot run in the console's page: lists, previews, properties, versions, settings, policies."""
     for name, (kind, body) in OBJECTS.items():
         told = {"ContentType": kind, "ContentDisposition": HOSTILE, "Metadata": {"note": HOSTILE}}
         s3.put_object(Bucket=bucket, Key=name, Body=body, **told)
     s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "javascript:alert", "Value": "a=b:c/d"}]})
+    statement = {
+        "Sid": HOSTILE,
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": f"arn:aws:s3:::{bucket}/{HOSTILE}",
+    }
+    s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
     page, alarms = context.new_page(), []
     page.on("dialog", lambda dialog: (alarms.append(dialog.message), dialog.dismiss()))
     page.on("console", lambda message: alarms.append(message.text) if "Content Security" in message.text else None)
@@ -97,8 +105,13 @@ def test_names_contents_and_metadata_are_text(context: BrowserContext, s3: Any, 
         page.get_by_role("tab", name="Properties").click()
         page.get_by_text(HOSTILE).first.wait_for()
         assert page.locator("main [onerror], main [onload], dialog [onerror], dialog [onload]").count() == 0
-    for path in ("versions", "settings"):
+    for path in ("versions", "settings", "settings/policy"):
         page.goto(f"{base}/{path}")
         page.wait_for_load_state("networkidle")
         assert page.locator("[onerror], [onload]").count() == 0
+    question = {"principal": "*", "action": "s3:GetObject", "bucket": bucket, "key": HOSTILE}
+    page.goto(f"/console/people/simulator?{urlencode(question)}")
+    page.get_by_role("button", name="Simulate").click()
+    page.get_by_text(f"statement 1 “{HOSTILE}”").first.wait_for()
+    assert page.locator("[onerror], [onload]").count() == 0
     assert alarms == []
