@@ -36,8 +36,9 @@ logger = logging.getLogger("sluice.s3")
 OWN_PREFIXES = (b"/-/health/", b"/minio/")
 """Paths that may be no object's: those of health checks, and of MinIO's admin API."""
 HEALTH_CHECK = "HealthCheck"
-PREFLIGHT = "Preflight"
 """The operation of health checks, which are neither counted nor logged."""
+PREFLIGHT = "Preflight"
+"""The operation of preflight requests, which have no name of AWS's."""
 
 Observe = Callable[[S3Request, int, str, int, float], None]
 """Called for every response: request, status, error code (or empty), bytes sent, total seconds."""
