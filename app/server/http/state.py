@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from typing import Protocol
 
@@ -51,15 +50,10 @@ class HttpState:
         self.patient = False
         """While draining: idle connections may stay a while. Their clients may be about to use them."""
         self.drain_since = 0.0
-        self.pool = ThreadPoolExecutor(settings.io_threads, "sendfile")
         self._on_refused = on_refused
         self._second = 0
         self.default_head = b""
         self.read_clocks()
-
-    def close(self) -> None:
-        """Stop the threads."""
-        self.pool.shutdown(wait=False, cancel_futures=True)
 
     def leave_running(self, cycle: RunningRequest) -> None:
         """Take a stream of events out of the running requests.

@@ -105,7 +105,6 @@ class Server:
             await self._wait_until_idle(state)
         watch.stop()
         sweeper.stop()
-        state.close()
 
     def _handle_signals(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[bool]:
         """Return what the signals that stop this worker complete: with True for the patient one."""

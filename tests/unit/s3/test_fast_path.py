@@ -138,7 +138,6 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
             fast.close()
             for connection in list(state.connections):
                 connection.abort()
-            state.close()
 
 
 def signed(method: str, path: str, query: str = "", *fields: tuple[str, str], key: Key = ROOT, **more: Any) -> Request:

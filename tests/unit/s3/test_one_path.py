@@ -74,7 +74,6 @@ async def test_websites_have_no_health_checks(tmp_path: Path) -> None:
             server.close()
             for connection in list(state.connections):
                 connection.abort()
-            state.close()
 
 
 async def test_permissions_that_wait_for_the_object_leave_no_reference_cycle(tmp_path: Path) -> None:

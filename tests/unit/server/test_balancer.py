@@ -195,7 +195,6 @@ class Pair:
         for state in self.states:
             for connection in list(state.connections):
                 connection.abort()
-            state.close()
         self.listening.close()
 
 

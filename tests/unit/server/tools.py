@@ -84,7 +84,6 @@ async def serving(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         sweeper.stop()
-        state.close()
         await server.wait_closed()
 
 
