@@ -18,6 +18,8 @@ OVERHEAD_SECONDS = 1.5
 """Seconds that Locust takes to start and to end."""
 GUESSED_RATE = 200e6
 """Estimated bytes a second of a store, for scenarios that are bounded by time."""
+GUESSED_REQUESTS = 10_000
+"""Requests a second that are not exceeded, so that small objects need little space."""
 STEP_SECONDS = 0.7
 """Seconds between two steps of `saturation`."""
 STEPS, PUT_SHARE = 7, 0.15
@@ -259,11 +261,17 @@ def _bytes(name: str, options: Mapping[str, str]) -> int:
         return 1000 * max(int(one) for one in options["counts"].split(","))
     parse_mix(options.get("mix", ""))
     if name == "saturation":
-        written = STEPS * float(options["duration"]) * PUT_SHARE * GUESSED_RATE
-        return int(options.get("objects", "200")) * parse_size(options["size"]) + int(written)
+        size = parse_size(options["size"])
+        written = STEPS * float(options["duration"]) * PUT_SHARE * _guess_rate(size)
+        return int(options.get("objects", "200")) * size + int(written)
     size, seconds = parse_size(options.get("size", "4KiB")), float(options["duration"]) + float(options["warm-up"])
-    written = GUESSED_RATE * seconds if name != "open_loop" else 0.15 * float(options["rate"]) * seconds * size
+    written = _guess_rate(size) * seconds if name != "open_loop" else 0.15 * float(options["rate"]) * seconds * size
     return int(options.get("objects", "200")) * size + int(written)
+
+
+def _guess_rate(size: int) -> float:
+    """Return the bytes a second that objects of `size` bytes are written with, at most."""
+    return min(GUESSED_RATE, GUESSED_REQUESTS * size)
 
 
 def _seconds(name: str, options: Mapping[str, str], users: int) -> float:

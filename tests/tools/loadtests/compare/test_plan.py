@@ -33,6 +33,15 @@ def test_every_scenario_has_its_file_and_both_sizes() -> None:
             assert chosen.bytes > 0
 
 
+@pytest.mark.parametrize("name", ["mixed", "saturation"])
+def test_small_objects_need_little_space(name: str) -> None:
+    """The bytes of a scenario that is bounded by time follow from its objects where these are small."""
+    small, large = (
+        select_scenarios([name], duration=60, settings=[f"{name}.size={size}"])[name].bytes for size in ("1KB", "10MB")
+    )
+    assert 10e6 < small < 1e9 < large
+
+
 def test_the_usual_scenarios_end_in_five_minutes() -> None:
     assert sum(chosen.seconds for chosen in select_scenarios(()).values()) * 2 * REPEATS < 300
 
