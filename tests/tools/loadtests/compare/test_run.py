@@ -219,11 +219,11 @@ def test_interrupted_and_resumed(tmp_path: Path, number: signal.Signals) -> None
     limit = ["--repeats", "1"] if number == signal.SIGINT else ["--minutes", "30", "--repeats", "1"]
     words += ["--scenario", "sizes", "--scenario", "mixed", "--duration", "60", *limit, "--name", "run"]
     words += [word for one in ("mixed.size=1KB", "mixed.objects=5", *TINY[5:7]) for word in ("--set", one)]
-    process = subprocess.Popen([*words, "--results", str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    eventually(lambda: measured(tmp_path / "run", "mixed") or process.poll() is not None, "it measures", 100)
-    assert process.poll() is None
-    process.send_signal(number)
-    _, printed = process.communicate(timeout=60)
+    words += ["--results", str(tmp_path)]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        eventually(lambda: measured(tmp_path / "run", "mixed") or process.poll() is not None, "it measures", 100)
+        process.send_signal(number)
+        _, printed = process.communicate(timeout=60)
     assert process.returncode == 3
     assert "--resume" in printed
     assert (tmp_path / "run" / "report.html").stat().st_size > 1000, "a report of what there is"
