@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sluice_s3.app.admin.operations.store_check import CHECKS
 from sluice_s3.app.settings import Settings
 
 ROUND = "every second"
@@ -24,28 +25,10 @@ class CatalogJob(NamedTuple):
     """It is a check in a process of its own: see `store_check`."""
 
 
-CHECKS = (
-    CatalogJob(
-        "fsck",
-        "Check of index and stores",
-        "Compares the index with the data of all stores, in both directions, and repairs nothing (sluice fsck).",
-        "only when asked",
-        can_run=True,
-        can_cancel=True,
-    ),
-    CatalogJob(
-        "rebuild",
-        "Dry run of a rebuild",
-        "Reads all data, and reports what a lost index could be rebuilt to (sluice rebuild --dry-run).",
-        "only when asked",
-        can_run=True,
-        can_cancel=True,
-    ),
-)
-
-
 def catalog(settings: Settings) -> Iterator[CatalogJob]:
-    """Yield the jobs of these settings."""
+    """Yield the checks, then the jobs of these settings."""
+    for check in CHECKS:
+        yield CatalogJob(check.name, check.label, check.description, "only when asked", can_run=True, can_cancel=True)
     days = f"{settings.audit_retention_days} days"
     yield CatalogJob(
         "lifecycle",

@@ -12,7 +12,7 @@ import orjson
 from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, Field
 
-from sluice_s3.app.admin.operations.job_catalog import CHECKS, CatalogJob, catalog
+from sluice_s3.app.admin.operations.job_catalog import CatalogJob, catalog
 from sluice_s3.app.admin.operations.job_progress import (
     ProgressOut,
     count_damaged,
@@ -115,7 +115,7 @@ def _check(request: Request, name: str) -> StoreCheck:
 
 
 def _all(request: Request) -> list[CatalogJob]:
-    return [*CHECKS, *catalog(cast(Settings, request.app.state.settings))]
+    return list(catalog(cast(Settings, request.app.state.settings)))
 
 
 def _find(request: Request, name: str, may: Callable[[CatalogJob], bool]) -> CatalogJob:

@@ -10,7 +10,7 @@ from sluice_s3.app.admin.operations import audit_events, gateways, jobs, request
 from sluice_s3.app.admin.operations.audit_trail import AuditChanges
 from sluice_s3.app.admin.operations.gateways import HeartbeatWatch
 from sluice_s3.app.admin.operations.request_watch import RequestWatch, Tail
-from sluice_s3.app.admin.operations.store_check import COMMANDS, StoreCheck
+from sluice_s3.app.admin.operations.store_check import CHECKS, StoreCheck
 
 router = APIRouter()
 for part in (audit_events, gateways, jobs, requests, settings):
@@ -23,7 +23,7 @@ def prepare(app: FastAPI, addresses: Callable[[], Mapping[str, str]], open_tail:
     state.addresses = addresses
     state.request_watch = RequestWatch(state.index, open_tail)
     state.heartbeat_watch = HeartbeatWatch()
-    state.store_checks = {one.name: StoreCheck(one, state.index, state.settings) for one in COMMANDS}
+    state.store_checks = {one.name: StoreCheck(one, state.index, state.settings) for one in CHECKS}
     app.add_middleware(AuditChanges, index=state.index)
 
 

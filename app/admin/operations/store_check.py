@@ -28,30 +28,40 @@ TOO_LONG = "The report is too long to be shown here. Run the command on the host
 NICE = 10
 
 
-class CheckCommand(NamedTuple):
+class Check(NamedTuple):
     """A command of `sluice` that prints lines of progress, then its report, as JSON."""
 
     name: str
+    label: str
+    description: str
     arguments: tuple[str, ...]
     findings: tuple[str, ...]
     """Lists of its report that name what is wrong."""
 
 
-COMMANDS = (
-    CheckCommand(
+CHECKS = (
+    Check(
         "fsck",
+        "Check of index and stores",
+        "Compares the index with the data of all stores, in both directions, and repairs nothing (sluice fsck).",
         ("fsck",),
         ("missing", "short", "miscounted", "overcounted", "newest", "orphans", "unaccounted"),
     ),
-    CheckCommand("rebuild", ("rebuild", "--dry-run"), ("damage", "not_restored")),
+    Check(
+        "rebuild",
+        "Dry run of a rebuild",
+        "Reads all data, and reports what a lost index could be rebuilt to (sluice rebuild --dry-run).",
+        ("rebuild", "--dry-run"),
+        ("damage", "not_restored"),
+    ),
 )
 
 
 class StoreCheck:
-    """A check in this gateway: at most one of each command runs."""
+    """Runs a check in this gateway, at most one at a time."""
 
-    def __init__(self, command: CheckCommand, index: Index, settings: Settings) -> None:
-        self._command = command
+    def __init__(self, check: Check, index: Index, settings: Settings) -> None:
+        self._check = check
         self._index = index
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
@@ -77,28 +87,28 @@ class StoreCheck:
     async def _run(self) -> None:
         note: dict[str, Any] = {"began": self.began}
         try:
-            note.update(await self._check())
+            note.update(await self._execute())
         except asyncio.CancelledError:
             note["error"] = "It was cancelled."
         except OSError as error:
-            logger.error("%s could not be started: %s", self._command.name, error.strerror)
+            logger.error("%s could not be started: %s", self._check.name, error.strerror)
             note["error"] = NOT_RUN
         note["ended"] = _now_ms()
         note["seconds"] = (note["ended"] - self.began) / 1000
         self.began = 0
         try:
             await self._index.set_note(
-                f"{JOB_STATUS}{self._command.name}", orjson.dumps({"state": "idle", **note}).decode()
+                f"{JOB_STATUS}{self._check.name}", orjson.dumps({"state": "idle", **note}).decode()
             )
         except DomainError as error:
-            logger.warning("%s: its result cannot be written: %s", self._command.name, type(error).__name__)
+            logger.warning("%s: its result cannot be written: %s", self._check.name, type(error).__name__)
 
-    async def _check(self) -> dict[str, Any]:
+    async def _execute(self) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "sluice_s3.app.cli",
-            *self._command.arguments,
+            *self._check.arguments,
             "--json",
             "--progress",
             env=self._environment(),
@@ -117,9 +127,9 @@ class StoreCheck:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        if self._command.findings[0] not in report:
+        if self._check.findings[0] not in report:
             return {"error": NOT_RUN}
-        return {"error": "", "report": _shorten(report, self._command.findings)}
+        return {"error": "", "report": _shorten(report, self._check.findings)}
 
     async def _read_lines(self, stream: asyncio.StreamReader) -> dict[str, Any] | None:
         """Return the last line, which is the report; None for one that is too long. Lines before say how far it is."""
@@ -129,7 +139,7 @@ class StoreCheck:
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 last = _parse(line)
-                if self._command.findings[0] not in last:
+                if self._check.findings[0] not in last:
                     self.progress = last or self.progress
         return last if len(rest) <= MAX_OUTPUT else None
 
