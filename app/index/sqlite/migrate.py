@@ -22,7 +22,7 @@ import apsw
 from sqlalchemy import create_mock_engine
 
 from sluice_s3.app.errors import DomainError, StoreFull, StoreUnavailable
-from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION, metadata
+from sluice_s3.app.index.schema.tables import OLDEST_REVISION, REVISION, UNKNOWN_REVISION, metadata
 from sluice_s3.app.index.sqlite import commit_witness
 from sluice_s3.app.index.sqlite.connection import BUSY_TIMEOUT_MS, one_row, open_connection, to_domain_error
 from sluice_s3.app.private_files import open_file, sync_directory
@@ -35,6 +35,10 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )"""
 """As Alembic creates it."""
+TOO_OLD = (
+    "the index is of revision {}, whose files this version cannot read: start the version that wrote it, and copy the "
+    "buckets with `sluice pull` to a new gateway"
+)
 
 
 def revision(connection: apsw.Connection) -> str | None:
@@ -80,6 +84,8 @@ def upgrade(path: Path, lock_path: Path, *, keep: bool = True) -> None:
             current = revision(connection)
             if current == REVISION:
                 return
+            if current is not None and current < OLDEST_REVISION:
+                raise StoreUnavailable(reason=TOO_OLD.format(current))
             is_empty = one_row(connection, "SELECT 1 FROM sqlite_master") is None
             if is_empty:
                 create_tables(connection)

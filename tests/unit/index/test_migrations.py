@@ -167,6 +167,17 @@ def test_an_upgrade_keeps_the_older_index_and_says_so(tmp_path: Path, caplog: py
     assert not (tmp_path / "sluice.db.unfinished-copy").exists()
 
 
+def test_the_first_revision_is_refused_and_stays(tmp_path: Path) -> None:
+    """Its index could be upgraded, but no object of it read."""
+    path = tmp_path / "sluice.db"
+    older(path, "0001")
+    before = described(path)
+    with pytest.raises(StoreUnavailable, match=r"revision 0001.*sluice pull"):
+        migrate.upgrade(path, tmp_path / "index.lock")
+    assert described(path) == before
+    assert {one.name for one in tmp_path.iterdir()} == {"sluice.db", "index.lock"}
+
+
 def test_no_room_for_the_copy_upgrades_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Small(apsw.Connection):
         def __init__(self, *arguments: Any, **options: Any) -> None:
