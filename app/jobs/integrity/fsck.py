@@ -147,23 +147,22 @@ async def _check_rows(
         report.rows += 1
         if report.rows % ROWS_PER_BATCH == 0:
             progress(report)
-        size = sizes.get(reference.locator)
+        size = sizes.get(reference.locator, 0)
+        if reference.locator in sizes and size >= reference.end:
+            continue
+        error = await _error(store, reference.locator, reference.end)
+        # The blob was written, moved by compaction, or deleted during the walk.
+        if error is None or not await store.index.find_referenced([reference.locator]):
+            continue
         fact: dict[str, object] = {
             "locator": reference.locator,
             "kind": reference.kind,
             "bucket": reference.bucket,
             "key": reference.key,
         }
-        if size is None:
-            error = await _error(store, reference.locator)
-            # The blob was written, moved by compaction, or deleted during the walk.
-            if error is None or not await store.index.find_referenced([reference.locator]):
-                continue
-            if isinstance(error, BlobMissing):
-                report.missing.append(fact)
-            else:  # its pack exists, but does not contain it completely
-                report.short.append({**fact, "size": 0, "needed": reference.end})
-        elif size < reference.end:
+        if isinstance(error, BlobMissing):
+            report.missing.append(fact)
+        else:  # or its pack exists, but does not contain it completely
             report.short.append({**fact, "size": size, "needed": reference.end})
     return referenced
 
@@ -223,13 +222,14 @@ async def _drop_referenced(store: Store, orphans: list[str]) -> list[str]:
     ]
 
 
-async def _error(store: Store, locator: str) -> DriverError | None:
-    """Return the driver's error when a blob is opened, or None.
+async def _error(store: Store, locator: str, end: int = 0) -> DriverError | None:
+    """Return the driver's error when the last of a blob's `end` bytes is read, or None.
 
-    A record is read whole.
+    With 0 the blob is opened only. A record is read whole.
     """
+    last = max(end - 1, 0)
     try:
-        opened = await store.driver.read(locator, 0, 0)
+        opened = await store.driver.read(locator, last, end - last)
         if isinstance(opened, FileSlice):
             opened.release()
     except DriverError as error:

@@ -139,6 +139,25 @@ async def test_fsck_beside_the_collector_blames_nobody(settings: Settings) -> No
         assert (report.blobs, report.orphans, report.clean) == (2, [], True)
 
 
+async def test_fsck_beside_a_writer_blames_nobody(settings: Settings) -> None:
+    """A body that was still being written when the walk passed has all its bytes when its row is read."""
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("jobs", "owner", "us-east-1", 10)
+        for key in ("written", "cut"):
+            await put(store, bucket, key, b"0123456789")
+        cut = store.driver.blob_id((await objects.find(store, bucket.id, "cut")).body)
+        next((settings.data / "data").glob(f"*/{cut:016x}")).write_bytes(b"01234")
+        walk = store.driver.walk
+
+        async def walk_early() -> AsyncIterator[tuple[str, int]]:
+            async for locator, _ in walk():
+                yield locator, 0
+
+        store.driver.walk = walk_early  # type: ignore[method-assign]
+        report = await fsck(store, repair=False)
+        assert ([fact["key"] for fact in report.short], report.missing) == (["cut"], [])
+
+
 async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, tmp_path: Path) -> None:
     rounds: list[str] = []
 
