@@ -85,6 +85,8 @@ class Session:
         self.window = Window()
         self.problem = ""
         """Why the test was given up."""
+        self.any_size = False
+        """Whether objects are of too many sizes to be named in Locust's statistics."""
         self.under_way = 0
         """Operations that began and have not ended."""
         self._ending = False
@@ -284,7 +286,7 @@ class Session:
                     retries=result.retries,
                 )  # fmt: skip
             self.environment.events.request.fire(
-                request_type=operation, name=name_of(operation, size, stage),
+                request_type=operation, name=name_of(operation, 0 if self.any_size else size, stage),
                 response_time=result.total * 1000, response_length=result.bytes,
                 exception=Failed(result.error) if result.error else None, context={},
             )  # fmt: skip

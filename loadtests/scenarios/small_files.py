@@ -42,6 +42,7 @@ class SmallFiles(ScriptUser):
         except (OSError, tarfile.TarError) as error:
             self.session.give_up(f"{options.tar}: {error}")
             return
+        self.session.any_size = True
         own = Tree(tree.directories, tuple(self.own_share(tree.files)))
         processes = self.session.share[1]
         writers, readers = max(1, options.writers // processes), max(1, options.readers // processes)

@@ -160,6 +160,14 @@ def test_tags_choose_operations_and_names_stay_the_same(
     assert "preparing 5 of 5 objects" in done.stderr
 
 
+def test_a_tree_of_many_sizes_is_one_line_a_stage(tmp_path: Path) -> None:
+    words = ("--headless", "--share", "0.001", "--reads", "10", "--direct", str(tmp_path / "data"))
+    done = locust("-f", "loadtests/scenarios/small_files.py", *words, "--json-file", str(tmp_path / "all"))
+    assert done.returncode == 0, done.stderr
+    found = {(one["method"], one["name"]) for one in json.loads((tmp_path / "all.json").read_text())}
+    assert found == {("PUT", "object, write"), ("GET", "object, read-cold"), ("GET", "object, read-warm")}
+
+
 def test_tags_that_leave_nothing_are_refused(tmp_path: Path) -> None:
     done = locust("-f", "loadtests/scenarios/mixed.py", *mixed(tmp_path, "--mix", "GET=1", "--tags", "put"))
     assert done.returncode == GAVE_UP, done.stderr
