@@ -101,7 +101,7 @@ install-check: ## A plain install into a fresh environment outside the checkout,
 wheel-check: $(VENV)/.dev build/checkout/sluice_s3 ## The functional tests against an installed wheel; TESTS="FILES" for others
 	rm -rf build/wheel && $(PYTHON) -m venv build/wheel/venv
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
-	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls build/wheel/*.whl)[postgres,fsspec,transfer]"
+	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls build/wheel/*.whl)[postgres,fsspec,transfer,parquet]"
 	SLUICE_TEST_COMMAND=$(abspath build/wheel/venv/bin/sluice) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(or $(TESTS),tests/integration/functional)
 
 clean: ## Remove what the above made, but never DATA
