@@ -172,7 +172,7 @@ UPDATE scratch.claims AS claims SET reason = CASE
     WHEN (SELECT versioning FROM main.buckets WHERE buckets.id = claims.bucket_id) != 1
         AND EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
         AND other.key = claims.key AND (other.at, other.blob) > (claims.at, claims.blob) AND NOT other.conditional)
-        THEN 'a newer one for its key is not decided either'
+        THEN 'a newer PUT of its key is restored'
     ELSE '' END;
 """
 FORGET_DECIDED_CLAIMS = """

@@ -59,7 +59,7 @@ async def test_a_claim_without_a_decision_is_restored_only_if_nothing_speaks_aga
     assert report.counts["superseded"] == 1, "that which was deleted before"
     assert {(key, reason) for _, key, _, _, reason in lost} == {
         ("condition", "it carried a condition, and what was decided is not known"),
-        ("twice", "a newer one for its key is not decided either"),
+        ("twice", "a newer PUT of its key is restored"),
     }
     async with writing(settings) as store:
         bucket = await store.index.bucket("undecided")
