@@ -15,8 +15,6 @@ import html
 import re
 import socket
 import ssl
-import struct
-import sys
 import termios
 import time
 from array import array
@@ -26,6 +24,7 @@ from typing import Any
 
 import httptools
 
+from sluice_s3.loadtests.clients.arrival import receive_stamped, stamp_arrivals
 from sluice_s3.loadtests.clients.endpoint import Endpoint
 
 HEAD_BYTES = 16 * 1024
@@ -46,10 +45,6 @@ CLOSED = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroRet
 
 A request that merely timed out may still be under way.
 """
-SO_TIMESTAMPNS_NEW = 64
-"""SO_TIMESTAMPNS_NEW of Linux (asm-generic/socket.h), which `socket` does not name."""
-_STAMP = struct.Struct("=qq")
-_ANCILLARY = socket.CMSG_SPACE(_STAMP.size)
 _drain = memoryview(bytearray(DRAIN_BYTES))
 _length = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _timing = re.compile(rb"\r\nserver-timing: *([^\r]*)", re.IGNORECASE)
@@ -172,7 +167,7 @@ class Connection:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._endpoint.tls:
                 connected = ssl.create_default_context().wrap_socket(connected, server_hostname=host)
-            self._stamped = not self._endpoint.tls and _stamps(connected)
+            self._stamped = not self._endpoint.tls and stamp_arrivals(connected)
             self._socket = connected
         return self._socket
 
@@ -249,11 +244,7 @@ class Connection:
             count = wire.recv_into(buffer, 0, flags)
             self._arrived = time.perf_counter()
             return count
-        count, ancillary, _, _ = wire.recvmsg_into([buffer], _ANCILLARY, flags)
-        arrived = time.perf_counter()
-        if ancillary:
-            seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
-            arrived -= max(0, time.time_ns() - seconds * 10**9 - nanoseconds) / 1e9
+        count, arrived = receive_stamped(wire, buffer, flags)
         self._arrived = max(self._arrived, arrived)  # even if the wall clock was set meanwhile
         return count
 
@@ -372,17 +363,6 @@ class _ChunkedBody:
     def on_message_complete(self) -> None:
         """Note the end, after the last chunk and the trailers (called by the parser)."""
         self.ended = True
-
-
-def _stamps(wire: socket.socket) -> bool:
-    """Ask the kernel to stamp received bytes. Return whether it will."""
-    if sys.platform != "linux":
-        return False
-    try:
-        wire.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS_NEW, 1)
-    except OSError:
-        return False
-    return True
 
 
 def _waiting_bytes(wire: socket.socket) -> int:

@@ -15,7 +15,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from sluice_s3.loadtests.clients import http
+from sluice_s3.loadtests.clients import arrival
 from sluice_s3.loadtests.clients.endpoint import Endpoint
 from sluice_s3.loadtests.clients.http import Connection, ConnectionFailed
 from sluice_s3.loadtests.clients.s3 import S3Client
@@ -136,17 +136,44 @@ def test_an_answer_that_lies_there_is_not_slow() -> None:
 
 
 def test_where_the_kernel_does_not_tell_it_is_when_it_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "SO_TIMESTAMPNS_NEW", -1)
+    monkeypatch.setattr(arrival, "SO_TIMESTAMPNS_NEW", -1)
     with answering(OK, OK) as (url, _):
         ttfb, total = asked_by_a_busy_one(url)
     assert BUSY <= ttfb <= total
 
 
 def test_a_wall_clock_that_jumps_makes_no_time_negative(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http.time, "time_ns", lambda: 2**62)
+    monkeypatch.setattr(time, "time_ns", lambda: 2**62)
     with answering(OK, OK) as (url, _):
         ttfb, total = asked_by_a_busy_one(url)
     assert 0 <= ttfb <= total < BUSY
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps received bytes")
+def test_a_process_that_is_stopped_between_two_clocks_shortens_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request's first look at the wall clock comes 50 ms after that at the other clock."""
+    looks = 0
+
+    def look() -> int:
+        nonlocal looks
+        looks += 1
+        if looks % 2:
+            time.sleep(0.05)
+        return wall()
+
+    def slow(wire: socket.socket, _: bytes) -> None:
+        time.sleep(0.02)
+        wire.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    wall = time.time_ns
+    with answering(OK, slow) as (url, _):
+        connection = Connection(Endpoint(url, *KEYS))
+        connection.ask("GET", "/bucket/key")
+        monkeypatch.setattr(time, "time_ns", look)
+        answer = connection.ask("GET", "/bucket/key")
+        connection.close()
+    assert answer.total >= 0.02
+    assert looks == 2
 
 
 def test_an_answer_in_pieces_and_one_in_chunks() -> None:
