@@ -198,3 +198,20 @@ def test_first_load_is_small(new_tab: Tab) -> None:
     total = sum(answer.request.sizes()["responseBodySize"] for answer in answers)
     assert 10_000 < total < FIRST_LOAD_BYTES
     assert all(answer.header_value("content-encoding") == "gzip" for answer in answers if "/static/" in answer.url)
+
+
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 860}, {"width": 390, "height": 860}], ids=["wide", "phone"])
+def test_tabs_of_a_bucket_stay_in_place(open_tab: Callable[..., Tab], s3: Any, bucket: str, size: Any) -> None:
+    """Each page of a bucket has its tabs at the same height; of objects only the list scrolls, not the page."""
+    s3.put_object(Bucket=bucket, Key="key", Body=b"")
+    tab = open_tab(viewport=size)
+    tab.sign_in()
+    heights = set()
+    for place in ("", "/versions", "/settings", "/objects"):
+        tab.open(f"/console/buckets/{bucket}{place}")
+        box = tab.page.get_by_label("Parts of the bucket").bounding_box()
+        assert box
+        heights.add(box["y"])
+    assert len(heights) == 1
+    expect(tab.page.get_by_text("1 row")).to_be_visible()
+    assert tab.page.evaluate("document.documentElement.scrollHeight") == size["height"]
