@@ -6,7 +6,7 @@ import http.client
 import re
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote
@@ -59,17 +59,17 @@ class Calls:
             raise S3CallError(f"{method} {path}: {answer.status} {answer.body[:300].decode(errors='replace')}")
         return answer
 
-    def wait_ready(self) -> str:
+    def wait_ready(self, has_failed: Callable[[], object] = lambda: False) -> str:
         """Wait until the endpoint lists its buckets. Return its `Server` header.
 
-        Raises S3CallError after a minute.
+        Raises S3CallError after a minute, or when its process `has_failed`.
         """
         deadline = time.monotonic() + READY_SECONDS
         while True:
             try:
                 return self.ask("GET", "/").server
             except S3CallError:
-                if time.monotonic() > deadline:
+                if has_failed() or time.monotonic() > deadline:
                     raise
             time.sleep(0.1)
 

@@ -173,7 +173,7 @@ class Running:
         elif self.pid is not None and self._core is not None:
             procfs.pin(self.pid, self._core)
         try:
-            self.server = self.calls.wait_ready()
+            self.server = self.calls.wait_ready(lambda: self._process and self._process.poll())
             for other in self.more_addresses:
                 Calls(other, self.signer, self.tls).wait_ready()
         except S3CallError as error:

@@ -20,6 +20,7 @@ from sluice_s3.loadtests.common.targets import Keys, Running
 from sluice_s3.loadtests.common.targets import Target as Launched
 from sluice_s3.loadtests.compare.plan import Plan, PlanError
 from sluice_s3.loadtests.compare.stores import NAME, Store, parse_store, provision
+from sluice_s3.storage_drivers.mountinfo import mount_of
 
 SETTINGS = {"SLUICE_SERVER_TIMING": "true", "SLUICE_ACCESS_LOG": "false", "SLUICE_DISCARD_GRACE": "5"}
 """Gateway settings: phases for the report, no log, and early reclaim of space."""
@@ -116,7 +117,7 @@ def start_target(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path
         if target.kind == "direct":
             yield RunningTarget(direct=str(place.path), path=place.path, mount_pid=place.pid, backing=place.backing)
             return
-        local = place.driver == "local"
+        local = place.driver == mount_of(place.path).driver == "local"  # SQLite's index may lie there
         own = Keys(secrets.token_hex(10), secrets.token_hex(20), plan.region)
         launched = Launched(
             target.name, command=command(plan, local), durability=plan.durability, driver="" if local else place.driver
@@ -152,7 +153,7 @@ def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
 def command(plan: Plan, local: bool) -> str:
     """Return the gateway's command.
 
-    A setting names the data directory of a store that is not local.
+    A setting names the data directory of a store or mount that is not local.
     """
     words = ["env", *(f"{name}={value}" for name, value in SETTINGS.items())]
     words += [sys.executable, "-m", "sluice_s3.app.cli", "serve", "--host", "127.0.0.1", "--port", "{port}"]

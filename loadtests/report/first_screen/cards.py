@@ -64,7 +64,8 @@ def _durability(target: Mapping[str, Any], durability: str) -> str:
 
 
 def _index(target: Mapping[str, Any], directory: str) -> str:
-    if target.get("driver") == "local":
+    mount = target.get("mount") or {}
+    if target.get("driver") == mount.get("driver", "local") == "local":
         return "SQLite, on the store"
     return f"SQLite, in {directory}" if directory else "SQLite, apart from it"
 

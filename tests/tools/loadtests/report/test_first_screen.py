@@ -118,7 +118,10 @@ def test_a_card_says_what_a_store_is(tmp_path: Path) -> None:
         "probe": {"latencies_ms": {"fsync": {"median": 0.5, "worst": 2}, "create": {"median": 0.02, "worst": 1}}},
         "space": {"total": 10**12, "free": 4 * 10**11},
     }  # fmt: skip
-    found.model.meta["targets"][1]["space"] = {"total": 1 << 64, "free": 1 << 64}
+    found.model.meta["targets"][1] |= {
+        "mount": {"kind": "fuse", "driver": "fuse"},
+        "space": {"total": 1 << 64, "free": 1 << 64},
+    }
     first, second = cards(found).cards
     assert dict(first.lines) == {
         "mount": "ext4, /mnt/a", "device": "/dev/vdb on /mnt", "durable": "full, local driver",
@@ -126,6 +129,7 @@ def test_a_card_says_what_a_store_is(tmp_path: Path) -> None:
     }  # fmt: skip
     assert first.won == "best in 1 of 2 uses"
     assert (second.name, second.won, dict(second.lines)["space"]) == ("b", "", "not limited")
+    assert dict(second.lines)["index"] == "SQLite, apart from it"
 
 
 def test_the_console_and_the_report_have_the_same_tokens() -> None:
