@@ -326,8 +326,8 @@ def _play(run: Run, bar: Bar | JsonLines, options: ReportOptions) -> None:
         run.go()
     written = import_module("sluice_s3.loadtests.report").write_report(run.directory, options)
     if hasattr(bar, "show_verdict"):
-        verdict = json.loads((run.directory / "report.json").read_text(encoding="utf-8"))["verdict"]
-        bar.show_verdict(run.meta["state"], run.plan.repeats, verdict["headline"])
+        report = json.loads((run.directory / "report.json").read_text(encoding="utf-8"))
+        bar.show_verdict(run.meta["state"], report["partial"], run.plan.repeats, report["verdict"]["headline"])
     else:
         print(written)
         if run.deadline.seconds:

@@ -121,9 +121,9 @@ class JsonLines:
         """Write a message."""
         self._write("line", text=message)
 
-    def show_verdict(self, state: str, repeats: int, headline: list[str]) -> None:
-        """Write the verdict, as the last event."""
-        self._write("verdict", state=state, repeats=repeats, headline=headline)
+    def show_verdict(self, state: str, reason: str, repeats: int, headline: list[str]) -> None:
+        """Write the verdict, and why it is partial, as the last event."""
+        self._write("verdict", state=state, reason=reason, repeats=repeats, headline=headline)
 
     def _cell_fields(self) -> dict[str, Any]:
         return dict(zip(("target", "scenario", "repeat"), self._cell, strict=True)) if self._cell else {}

@@ -32,6 +32,8 @@ class Progress:
         self.headline: list[str] = []
         self.verdict = ""
         """The state that the run itself said at its end."""
+        self.reason = ""
+        """Why that state is not `complete`."""
         self.messages: deque[str] = deque(maxlen=MAX_MESSAGES)
         self.points: deque[dict[str, Any]] = deque(maxlen=MAX_POINTS)
         self._began = time.monotonic()
@@ -74,6 +76,7 @@ class Progress:
             self._enter("judging")
         elif kind == "verdict":
             self.verdict, state.repeats = str(event["state"]), int(event["repeats"])
+            self.reason = " ".join(str(event["reason"]).split())[:MAX_MESSAGE]
             self.headline = [str(one)[:MAX_MESSAGE] for one in event["headline"][:MAX_MESSAGES]]
         elif kind == "line":
             self._say(str(event["text"]))

@@ -190,6 +190,8 @@ class LoadTests:
     def _reason(self, progress: Progress) -> str:
         if progress.state.phase == "ending":
             return "cancelled"
+        if progress.reason:
+            return progress.reason
         return progress.messages[-1] if progress.messages else "it ended without a word"
 
     async def _watch(self, progress: Progress, others: Mean) -> None:

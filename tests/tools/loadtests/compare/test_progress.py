@@ -32,7 +32,7 @@ def test_events_are_lines_of_json_with_the_time_that_is_left(capsys: pytest.Capt
         lines.show_start("a: mixed (1 of 3)", ("a", "mixed", 1))
         lines.show_end(40.0, TrialResult("failed", reason="no", rows=3, errors=1), "a: mixed (1 of 3)")
     lines.print_line("a word")
-    lines.show_verdict("partial", 2, ["Take a."])
+    lines.show_verdict("partial", "the time is up", 2, ["Take a."])
     begin, ready, start, cell, measured, said, verdict = map(json.loads, capsys.readouterr().out.splitlines())
     assert (begin["event"], round(begin["left_s"])) == ("begin", 100)
     assert "target" not in ready
@@ -41,7 +41,7 @@ def test_events_are_lines_of_json_with_the_time_that_is_left(capsys: pytest.Capt
     assert cell["left_s"] < 30, "it was much quicker than estimated"
     assert (measured["event"], measured["left_s"]) == ("measured", 0)
     assert said["text"] == "a word"
-    assert (verdict["headline"], verdict["repeats"]) == (["Take a."], 2)
+    assert (verdict["headline"], verdict["repeats"], verdict["reason"]) == (["Take a."], 2, "the time is up")
 
 
 def test_the_minutes_that_were_given_bound_the_time_that_is_left(capsys: pytest.CaptureFixture[str]) -> None:

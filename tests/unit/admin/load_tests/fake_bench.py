@@ -44,7 +44,9 @@ def play(mode: str) -> None:
     say("live", requests=100.0, errors=0.0, bytes=5e6, p50=0.001, p99=0.02)
     print("not json " + "x" * 100_000, flush=True)
     print("a word of the run", flush=True)
-    state = "complete"
+    state, reason = "complete", ""
+    if mode == "short":
+        state, reason = "partial", "the time is up"
     if mode == "fails":
         sys.exit("sluice: it cannot begin")
     if mode in ("waits", "stubborn"):
@@ -55,13 +57,13 @@ def play(mode: str) -> None:
         (directory / "waits").touch()
         while not asked or mode == "stubborn":
             time.sleep(0.02)
-        state = "partial"
+        state, reason = "partial", "interrupted by SIGTERM"
     say("cell", what="default: mixed (1 of 3)", state="done", reason="", rows=1000, errors=0)
     (directory / "rows" / "default").mkdir(parents=True)
     (directory / "rows" / "default" / "mixed-1.csv.gz").write_bytes(b"rows")
     report(directory)
     say("measured")
-    say("verdict", state=state, repeats=3, headline=["Take default for mixed load."])
+    say("verdict", state=state, reason=reason, repeats=3, headline=["Take default for mixed load."])
     sys.exit(0 if state == "complete" else 3)
 
 

@@ -202,6 +202,13 @@ async def test_a_gateway_that_stops_and_one_that_was_killed(
     assert (found.state, found.reason, found.report) == ("partial", "the gateway ended while it ran", True)
 
 
+async def test_it_says_why_it_is_partial(root: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run itself says it at its end: its last message may be about something else."""
+    monkeypatch.setenv("FAKE_BENCH", "short")
+    found = await ended(root, await begun(root))
+    assert (found["state"], found["reason"], found["report"]) == ("partial", "the time is up", True)
+
+
 async def test_it_says_why_it_failed(root: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_BENCH", "fails")
     found = await ended(root, await begun(root))
