@@ -93,7 +93,7 @@ def facts(report: Report) -> list[str | Cell]:
 
 
 def doubts(report: Report) -> list[tuple[str, str]]:
-    """Return reasons to doubt, short and whole: noise, a busy machine or generator, open questions, failures."""
+    """Return reasons to doubt, short and whole: noise, a busy machine or generator, reads from memory, failures."""
     model, verdict = report.model, report.verdict
     found = []
     if verdict.noisy and verdict.restless is not None:
@@ -109,7 +109,21 @@ def doubts(report: Report) -> list[tuple[str, str]]:
             f"The machine had other work: even before the calmest cell its load was {load:.1f}, with {cores} cores.",
         ))  # fmt: skip
     unsettled = [("not settled", line) for line in outlook.open_questions(model.meta)]
-    return [*found, *unsettled, *_limits(model), *_failures(model)]
+    return [*found, *unsettled, *_reads_from_memory(report), *_limits(model), *_failures(model)]
+
+
+def _reads_from_memory(report: Report) -> list[tuple[str, str]]:
+    """Return whether the page cache may have held all that was read from a disk."""
+    plan, memory = report.model.meta["plan"], report.model.meta["machine"]["memory_bytes"]
+    most = max((one["bytes"] for one in plan["scenarios"].values()), default=0)
+    reads = [one.use.name for one in report.verdict.judgements if "reads" in one.use.name]
+    if not reads or not plan.get("stores") or plan.get("cold") or not 0 < most < memory:
+        return []
+    return [(
+        "reads from memory",
+        f"{join_names(reads)} may show the page cache more than the disk: the machine has {decimal(memory)} of memory, "
+        f"and no scenario wrote more than {decimal(most)}. `--cold` empties the page cache while it runs.",
+    )]  # fmt: skip
 
 
 def _limits(model: Model) -> list[tuple[str, str]]:

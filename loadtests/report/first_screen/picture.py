@@ -39,9 +39,11 @@ def picture(report: Report) -> Sequence[Tracks | Figures]:
         (one.judgement.use.name, one.judgement.use.what, [_strip(report, one)] if many else _bars(report, one))
         for one in report.figures
     ]
-    note = f"Lines: {LEVEL:.0%} intervals over the repeats. Coloured: called the best by the verdict."
+    lines = f"Lines: {LEVEL:.0%} intervals over the repeats"
+    coloured = "Coloured: called the best by the verdict."
+    note = f"{lines}; one without an end mark goes beyond the picture. {coloured}"
     if many:
-        note = f"A dot is a store, with the number of its card, on logarithmic scales. {note}"
+        note = f"A dot is a store, with the number of its card, on logarithmic scales. {lines}. {coloured}"
     return [Tracks(head, groups, note=note, dotted=many)]
 
 

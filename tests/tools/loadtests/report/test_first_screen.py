@@ -15,7 +15,7 @@ from sluice_s3.loadtests.report import write_report
 from sluice_s3.loadtests.report.context import Report
 from sluice_s3.loadtests.report.document import Tracks
 from sluice_s3.loadtests.report.first_screen.cards import cards
-from sluice_s3.loadtests.report.first_screen.headline import lead, title
+from sluice_s3.loadtests.report.first_screen.headline import doubts, lead, title
 from sluice_s3.loadtests.report.first_screen.picture import picture
 from sluice_s3.loadtests.report.html import styles
 from sluice_s3.loadtests.report.model import of_run
@@ -50,6 +50,20 @@ def test_one_sentence(tmp_path: Path) -> None:
     )
     assert lead(report(tmp_path / "one", {"a": 1.0})).startswith("Only a was measured")
     assert lead(report_of(of_run(Made(tmp_path / "none").write()), ReportOptions())).startswith("Nothing was measured")
+
+
+def test_reads_of_what_fits_into_memory_are_doubted(tmp_path: Path) -> None:
+    found = report(tmp_path / "run", {"a": 1.0, "b": 2.0})
+    plan, machine = found.model.meta["plan"], found.model.meta["machine"]
+    plan["stores"] = ["a", "b"]
+    ((short, whole),) = doubts(found)
+    assert short == "reads from memory"
+    assert whole.startswith("Large reads may show the page cache more than the disk: the machine has 1.07 GB of memory")
+    for changed in (plan | {"cold": True}, plan | {"stores": []}):
+        found.model.meta["plan"] = changed
+        assert doubts(found) == []
+    found.model.meta["plan"], machine["memory_bytes"] = plan, 10**8
+    assert doubts(found) == [], "what is written does not fit"
 
 
 def test_a_title_of_many_stores(tmp_path: Path) -> None:
