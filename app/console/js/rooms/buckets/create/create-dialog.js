@@ -8,12 +8,12 @@ import { Check, Field } from "../../../components/field.js";
 import { toast } from "../../../components/toast.js";
 import { useAction, useResource } from "../../../resource.js";
 import { navigate, pathTo } from "../../../router.js";
-import { callS3 } from "../../../s3.js";
+import { callS3, S3Error } from "../../../s3.js";
 import { S3_NAMESPACE, toXml } from "../../../xml.js";
 import { nameHint, nameProblem } from "./names.js";
 
 const TAKEN = "Somebody has a bucket of this name already: names are shared by all accounts of the gateway. Choose another.";
-const OWN = "You have a bucket of this name already.";
+const THERE = "There is a bucket of this name already, which you can open. Choose another name.";
 const REGION = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** Asks for a new bucket, makes it and opens it. */
@@ -79,6 +79,7 @@ function describeDefaults(choices, plain) {
 
 /** Makes the bucket. Resolves to true; throws S3Error with words about the name. */
 async function createBucket(form, choices) {
+  if (await isThere(form.name)) throw new S3Error(409, "BucketAlreadyOwnedByYou", THERE, "");
   const region = form.region || choices.region;
   const store = form.store && form.store !== defaultOf(choices) ? `:${form.store}` : "";
   const constraint = store || form.region ? `${region}${store}` : "";
@@ -88,7 +89,7 @@ async function createBucket(form, choices) {
     await callS3({ method: "PUT", bucket: form.name, headers, body, repeat: false });
   } catch (error) {
     if (error.code === "BucketAlreadyExists") error.message = TAKEN;
-    if (error.code === "BucketAlreadyOwnedByYou") error.message = OWN;
+    if (error.code === "BucketAlreadyOwnedByYou") error.message = THERE;
     throw error;
   }
   if (form.versions && !form.lock) {
@@ -96,4 +97,14 @@ async function createBucket(form, choices) {
     await callS3({ method: "PUT", bucket: form.name, query: { versioning: "" }, body: status });
   }
   return true;
+}
+
+/** Returns whether a bucket can be reached. In us-east-1 S3 answers 200 to a second creation, and changes nothing. */
+async function isThere(bucket) {
+  try {
+    return (await callS3({ method: "HEAD", bucket })).ok;
+  } catch (error) {
+    if (error.status === 404 || error.status === 403) return false;
+    throw error;
+  }
 }
