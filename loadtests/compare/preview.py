@@ -174,5 +174,5 @@ def _cached(plan: Plan) -> list[str]:
         return []
     return [
         f"the page cache ({memory / 1e9:,.1f} GB) holds all that a scenario writes ({most / 1e9:,.1f} GB at most): "
-        "reads come from memory; `sluice bench --cold` empties it"
+        "reads come from memory; sluice bench --cold empties it"
     ]

@@ -122,7 +122,7 @@ def _reads_from_memory(report: Report) -> list[tuple[str, str]]:
     return [(
         "reads from memory",
         f"{join_names(reads)} may show the page cache more than the disk: the machine has {decimal(memory)} of memory, "
-        f"and no scenario wrote more than {decimal(most)}. `--cold` empties the page cache while it runs.",
+        f"and no scenario wrote more than {decimal(most)}. sluice bench --cold empties the page cache while it runs.",
     )]  # fmt: skip
 
 
