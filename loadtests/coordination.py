@@ -223,11 +223,13 @@ class Coordinator:
         if not closed or not times.count or not seconds:
             return
         rate = times.count / seconds
-        even = times.without_omission(self._users() / rate).percentile(0.99)
-        write_notes(options, {"closed_loop": {"rate": rate, "p99": times.percentile(0.99), "p99_even": even}})
+        p99 = times.percentile(0.99)
+        # added operations wait less than what held them up: their many short waits must not lower the percentile
+        even = max(p99, times.without_omission(self._users() / rate).percentile(0.99))
+        write_notes(options, {"closed_loop": {"rate": rate, "p99": p99, "p99_even": even}})
         logger.info(
             "a closed loop: p99 %.2f ms, but %.2f ms if operations had been due at an even %.1f/s (%s)",
-            *(times.percentile(0.99) * 1000, even * 1000, rate, "--throughput and open_loop measure that"),
+            *(p99 * 1000, even * 1000, rate, "--throughput and open_loop measure that"),
         )
 
     def _users(self) -> int:

@@ -25,7 +25,7 @@ from sluice_s3.app.index.schema.identity_tables import sessions as sessions
 REVISION = "0013"
 """The migration that this code needs."""
 OLDEST_REVISION = "0002"
-"""The oldest migration whose data can be read: files of the first had no checks. No release had it."""
+"""The oldest migration whose data can be read: files of the first have no checks. No release contains the first."""
 UNKNOWN_REVISION = "the index was made by a newer version of Sluice: {}"
 """The error for an index that Alembic refuses, with its reason."""
 

@@ -256,5 +256,5 @@ def test_a_closed_loop_says_what_it_hides(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "a closed loop: p99" in done.stderr
     hidden = json.loads((tmp_path / "rows" / "notes.json").read_text())["closed_loop"]
-    assert hidden["p99_even"] > hidden["p99"] / 2 > 0, "what is added is shorter than what held it up"
+    assert hidden["p99_even"] >= hidden["p99"] > 0
     assert hidden["rate"] > 0
