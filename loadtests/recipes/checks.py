@@ -21,6 +21,7 @@ from sluice_s3.storage_drivers.probing.scratch import Progress
 FILESYSTEMS = Path("/proc/filesystems")
 SBIN = ("/usr/sbin", "/sbin")
 CONNECT_SECONDS = 3.0
+LAST_PORT = 65_535
 PROGRAM_SECONDS = 5.0
 NEWEST_WITHOUT_MARKERS = (1, 61)
 """The last rclone without `--s3-directory-markers`."""
@@ -103,10 +104,12 @@ def _reachable(server: str, port: int) -> Finding:
     if not where[1]:
         return Finding(f"{host} answers", None, "say HOST:PORT: such a mount has no port of its own")
     what = f"{where[0]} answers at port {where[1]}"
+    if where[1] > LAST_PORT:  # getaddrinfo(3) would take it modulo 65,536, and another server may answer there
+        return Finding(what, False, f"ports end at {LAST_PORT}")
     try:
         socket.create_connection(where, CONNECT_SECONDS).close()
-    except (OverflowError, UnicodeError):
-        return Finding(what, False, "no such name or port can be")
+    except UnicodeError:
+        return Finding(what, False, "no such name can be")
     except OSError as error:
         return Finding(what, False, f"{error.strerror or error}: security group, firewall, name?")
     return Finding(what, True)

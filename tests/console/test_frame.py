@@ -12,6 +12,7 @@ from playwright.sync_api import Response, Route, expect
 from sluice_s3.app.admin.sessions.cookie import write_cookie
 from tests.console.tab import Tab
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY
+from tests.support.waiting import eventually
 
 FIRST_LOAD_BYTES = 100_000
 COUNT_SHIFTS = """
@@ -209,9 +210,8 @@ def test_tabs_of_a_bucket_stay_in_place(open_tab: Callable[..., Tab], s3: Any, b
     heights = set()
     for place in ("", "/versions", "/settings", "/objects"):
         tab.open(f"/console/buckets/{bucket}{place}")
-        box = tab.page.get_by_label("Parts of the bucket").bounding_box()
-        assert box
-        heights.add(box["y"])
+        parts = tab.page.get_by_label("Parts of the bucket")
+        heights.add(eventually(parts.bounding_box, "the tabs are drawn")["y"])  # none while one frame replaces another
     assert len(heights) == 1
     expect(tab.page.get_by_text("1 row")).to_be_visible()
     assert tab.page.evaluate("document.documentElement.scrollHeight") == size["height"]

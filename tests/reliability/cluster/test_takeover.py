@@ -11,7 +11,7 @@ import pytest
 
 from tests.reliability.cluster.site import BUCKET, LIMIT, Cluster, cluster
 from tests.reliability.lab.calls import Caller, Wire
-from tests.reliability.lab.checkers.histories import ABSENT, ObjectChange, Operation
+from tests.reliability.lab.checkers.histories import ABSENT, Operation, Outcome
 from tests.support.environment import sized
 from tests.support.raw_http import Client, make_request
 from tests.support.waiting import eventually
@@ -56,7 +56,7 @@ class Work:
 
         def done() -> Operation | None:
             made = call(self.rng.choice(gateways))
-            return made if made.told is ObjectChange.DONE else None
+            return made if made.outcome is Outcome.DONE else None
 
         return eventually(done, "an answer")
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.reliability.cluster.site import BUCKET, Cluster
 from tests.reliability.lab.calls import Caller, Wire
-from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, ObjectChange, Operation
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Operation, Outcome
 from tests.support.environment import sized
 
 CLIENTS = 32
@@ -88,9 +88,9 @@ def test_one_of_32_replaces_or_deletes(racers: Racers) -> None:
         before = reader.put(number % 3, key, b"begin of round %d" % number).value
         done = racers.race(racers.ready(key, number, deletes=True), before)
         assert len(done) == CLIENTS
-        (winner,) = [one for one in done if one.told is ObjectChange.DONE]
-        lost = ObjectChange.MISSING if winner.value == ABSENT else ObjectChange.REFUSED
-        assert Counter(one.told for one in done) == {ObjectChange.DONE: 1, lost: CLIENTS - 1}
+        (winner,) = [one for one in done if one.outcome is Outcome.DONE]
+        lost = Outcome.MISSING if winner.value == ABSENT else Outcome.REFUSED
+        assert Counter(one.outcome for one in done) == {Outcome.DONE: 1, lost: CLIENTS - 1}
         for gateway in range(3):
             assert reader.read(gateway, key).value == winner.value
         won[winner.who.split()[-1]] += 1
@@ -104,7 +104,7 @@ def test_one_of_32_creates(racers: Racers) -> None:
     for number in range(ROUNDS):
         key = f"created-{number}"
         done = racers.race(racers.ready(key, number, deletes=False), IF_NONE_MATCH)
-        assert Counter(one.told for one in done) == {ObjectChange.DONE: 1, ObjectChange.REFUSED: CLIENTS - 1}
-        (winner,) = [one for one in done if one.told is ObjectChange.DONE]
+        assert Counter(one.outcome for one in done) == {Outcome.DONE: 1, Outcome.REFUSED: CLIENTS - 1}
+        (winner,) = [one for one in done if one.outcome is Outcome.DONE]
         for gateway in range(3):
             assert reader.read(gateway, key).value == winner.value

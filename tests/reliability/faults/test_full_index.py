@@ -39,8 +39,8 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.fixture
 def gateway(tmp_path: Path, disk: Disk) -> Iterator[Gateway]:
-    # replaced and deleted data stays a while: for as long nothing that is deleted gives any space
-    env = {"SLUICE_DISCARD_GRACE": "5", "SLUICE_PACK_THRESHOLD": "4096"}
+    # replaced and deleted data stays until the test changes this: for as long nothing that is deleted gives any space
+    env = {"SLUICE_DISCARD_GRACE": "600", "SLUICE_PACK_THRESHOLD": "4096"}
     with Gateway(tmp_path / "gateway", 1, env=env, given=("--data", str(disk.path / "data"))) as started:
         yield started
 
@@ -92,6 +92,10 @@ def test_deletes_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
     assert read(s3, large[0]) == LARGE
     assert read(s3, "small-0000") == SMALL
     assert s3.list_objects_v2(Bucket=BUCKET, Prefix="small")["KeyCount"] == count - len(gone)
+    gateway.kill()
+    gateway.env["SLUICE_DISCARD_GRACE"] = "0"
+    gateway.start()
+    s3 = client(gateway.endpoint)
     for size, body in BODIES.items():
         again = {"Bucket": BUCKET, "Key": f"again-{size}", "Body": body}
         eventually(lambda again=again: outcome(s3.put_object, **again) == (200, ""), "space came back")

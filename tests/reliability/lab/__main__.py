@@ -31,7 +31,7 @@ def main(
     directory: Annotated[Path | None, typer.Option(help="Where disks and mounts are made.")] = None,
     result: Annotated[Path, typer.Option(help="File for the result as JSON.")] = Path("build/lab/result.json"),
 ) -> None:
-    """Bring every fault to every set-up under load, and check what clients were told.
+    """Bring every fault to every set-up under load, and check the answers.
 
     Exit codes: 0 nothing was lost, wrong or a ghost; 1 something was; 2 wrong options.
     """

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, Removal
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Outcome, Removal
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY
 from tests.support.raw_http import PATIENCE, Answer, Client, Request
 from tests.support.signing import Key, Way, sign_full
@@ -84,9 +84,7 @@ class Caller:
         """GET or HEAD."""
         begun = time.monotonic()
         answer = self.wire.call(gateway, method, key)
-        made = Operation(
-            Kind.READ, begun, time.monotonic(), ObjectChange.DONE, answer.etag, None, f"{self._name} {method}"
-        )
+        made = Operation(Kind.READ, begun, time.monotonic(), Outcome.DONE, answer.etag, None, f"{self._name} {method}")
         if answer.status == 404:
             return made._replace(value=ABSENT)
         if answer.status != 200:
@@ -119,10 +117,10 @@ class Caller:
         """DeleteObject of one version."""
         begun = time.monotonic()
         answer = self.wire.call(gateway, "DELETE", f"{key}?versionId={version}")
-        told = {204: ObjectChange.DONE, 403: ObjectChange.REFUSED, UNSENT: ObjectChange.UNSENT}
-        if answer.status not in told and answer.status not in UNKNOWN:
+        outcomes = {204: Outcome.DONE, 403: Outcome.REFUSED, UNSENT: Outcome.UNSENT}
+        if answer.status not in outcomes and answer.status not in UNKNOWN:
             raise Wrong(f"{self._name}: removing {version}: {answer.status} {answer.body[:300]!r}")
-        return Removal(key, version, begun, time.monotonic(), told.get(answer.status, ObjectChange.NOTHING))
+        return Removal(key, version, begun, time.monotonic(), outcomes.get(answer.status, Outcome.UNKNOWN))
 
     def copy(self, gateway: int, key: str, source: str, etag: str, condition: str | None = None) -> Operation:
         """CopyObject of a source that never changes."""
@@ -173,20 +171,20 @@ class Caller:
         self, begun: float, answer: Answer, kind: Kind, value: str, condition: str | None, what: str
     ) -> Operation:
         who, version = f"{self._name} {what}", answer.headers.get("x-amz-version-id", "")
-        made = Operation(kind, begun, time.monotonic(), ObjectChange.DONE, value, condition, who, version)
+        made = Operation(kind, begun, time.monotonic(), Outcome.DONE, value, condition, who, version)
         if answer.status in (200, 204):
             return made
         if answer.status == 412 and condition is not None:
-            return made._replace(told=ObjectChange.REFUSED)
+            return made._replace(outcome=Outcome.REFUSED)
         if answer.status == 404 and condition not in (None, IF_NONE_MATCH) and b"<Code>NoSuchKey<" in answer.body:
-            return made._replace(told=ObjectChange.MISSING)
+            return made._replace(outcome=Outcome.MISSING)
         return self._unknown(answer, made)
 
     @staticmethod
     def _unknown(answer: Answer, made: Operation) -> Operation:
         """What came of a call whose answer says nothing. Raises Wrong for one that must not be given."""
         if answer.status == UNSENT:
-            return made._replace(told=ObjectChange.UNSENT, ended=inf)
+            return made._replace(outcome=Outcome.UNSENT, ended=inf)
         if answer.status not in UNKNOWN:
             raise Wrong(f"{made.who}: {answer.status} {answer.body[:300]!r}")
-        return made._replace(told=ObjectChange.NOTHING, ended=inf)
+        return made._replace(outcome=Outcome.UNKNOWN, ended=inf)

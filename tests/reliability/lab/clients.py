@@ -1,4 +1,4 @@
-"""Clients that do what a plan says and enter in the ledger what they were told."""
+"""Clients that do what a plan says and enter the answers in the ledger."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.reliability.lab import plan
 from tests.reliability.lab.calls import Caller, Wire, Wrong
-from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Outcome
 from tests.reliability.lab.checkers.listings import Listing
 from tests.reliability.lab.ledger import Ledger
 from tests.reliability.lab.plan import PLAIN, Episode, Step
@@ -66,9 +66,9 @@ class Client:
             return True
         if step.kind not in ("stay", "look"):
             made = self._ledger.enter(key, made)
-        if made.told is ObjectChange.DONE:
+        if made.outcome is Outcome.DONE:
             self._known[key] = made.value
-        return made.told not in (ObjectChange.NOTHING, ObjectChange.UNSENT)
+        return made.outcome not in (Outcome.UNKNOWN, Outcome.UNSENT)
 
     def close(self) -> None:
         """Close its connections."""
@@ -103,7 +103,7 @@ class Client:
         source = f"{self._prefix}moved-{self._number}-{self._count}"
         where = f"{PLAIN}/{source}"
         put = self._ledger.enter(where, self._caller.put(step.gateway, where, self._body(step.size)))
-        if put.told is not ObjectChange.DONE:
+        if put.outcome is not Outcome.DONE:
             return None
         made = self._caller.rename(step.gateway, key, source, put.value)
         self._ledger.enter(where, made._replace(kind=Kind.DELETE, value=ABSENT))
@@ -123,13 +123,13 @@ class Client:
             mode = "COMPLIANCE" if step.pick < 0.6 else "GOVERNANCE"
             headers |= {"x-amz-object-lock-mode": mode, "x-amz-object-lock-retain-until-date": until}
         made = self._caller.put(step.gateway, key, body, None, headers)
-        if made.told is ObjectChange.DONE and made.ended < self._ledger.cut_at:
+        if made.outcome is Outcome.DONE and made.ended < self._ledger.cut_at:
             self._ledger.enter_lock(key, made)
         return made
 
     def _due(self, step: Step, key: str) -> Operation:
         made = self._caller.put(step.gateway, key, self._body(min(step.size, 9000)))
-        if made.told is ObjectChange.DONE and made.ended < self._ledger.cut_at:
+        if made.outcome is Outcome.DONE and made.ended < self._ledger.cut_at:
             self._ledger.enter_due(key, self._day, made)
             self._mine.append(key)
         return made

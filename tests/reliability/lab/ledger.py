@@ -1,4 +1,4 @@
-"""What every client of a trial was told, in one place."""
+"""Every answer to the clients of a trial, in one place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from math import inf
 from typing import NamedTuple
 
-from tests.reliability.lab.checkers.histories import Kind, ObjectChange, Operation, Removal
+from tests.reliability.lab.checkers.histories import Kind, Operation, Outcome, Removal
 from tests.reliability.lab.checkers.listings import Listing
 
 
@@ -55,10 +55,10 @@ class Ledger:
     def enter(self, key: str, made: Operation) -> Operation:
         """Enter an operation; what was answered after the cut counts as not answered. Returns it as it is entered."""
         with self._lock:
-            if made.told is ObjectChange.UNSENT:
+            if made.outcome is Outcome.UNSENT:
                 return made
             if made.ended >= self.cut_at:
-                made = made._replace(told=ObjectChange.NOTHING, ended=inf, version="")
+                made = made._replace(outcome=Outcome.UNKNOWN, ended=inf, version="")
             self.histories[key].append(made)
             if not made.is_open:
                 self.answered += 1
@@ -69,12 +69,12 @@ class Ledger:
     def enter_removal(self, made: Removal) -> None:
         """Enter the DELETE of one version."""
         with self._lock:
-            if made.told is ObjectChange.UNSENT:
+            if made.outcome is Outcome.UNSENT:
                 return
             if made.ended >= self.cut_at:
-                made = made._replace(told=ObjectChange.NOTHING)
+                made = made._replace(outcome=Outcome.UNKNOWN)
             self.removals.append(made)
-            if made.told is ObjectChange.DONE:
+            if made.outcome is Outcome.DONE:
                 self.changes.append(made.ended)
 
     def enter_lock(self, key: str, made: Operation) -> None:
@@ -114,12 +114,12 @@ class Ledger:
         with self._lock:
             for key, history in self.histories.items():
                 self.histories[key] = [
-                    made._replace(told=ObjectChange.NOTHING, ended=inf, version="") if made.ended >= since else made
+                    made._replace(outcome=Outcome.UNKNOWN, ended=inf, version="") if made.ended >= since else made
                     for made in history
                     if made.kind is not Kind.READ or made.ended < since
                 ]
             self.removals = [
-                made._replace(told=ObjectChange.NOTHING) if made.ended >= since else made for made in self.removals
+                made._replace(outcome=Outcome.UNKNOWN) if made.ended >= since else made for made in self.removals
             ]
             self.listings = [one for one in self.listings if one[1].ended < since]
             self.due = {key: one for key, one in self.due.items() if one.made < since}

@@ -84,7 +84,7 @@ def test_what_vanishes_is_found_on_another_site_than_one_that_broke(
 
 def test_a_set_up_that_cannot_be_built_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "1").touch()
-    told: list[Row] = []
-    rows = run_trial(SETUPS["sqlite-local"], SEED, ("none",), tmp_path, told.append, before=BEFORE, hold=HOLD)
+    reported: list[Row] = []
+    rows = run_trial(SETUPS["sqlite-local"], SEED, ("none",), tmp_path, reported.append, before=BEFORE, hold=HOLD)
     assert [row.count("wrong") for row in rows] == [1]
-    assert told == rows
+    assert reported == rows

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.reliability.lab import plan
 from tests.reliability.lab.calls import Caller, Wire
-from tests.reliability.lab.checkers.histories import ObjectChange
+from tests.reliability.lab.checkers.histories import Outcome
 from tests.reliability.lab.clients import Crowd
 from tests.reliability.lab.faults import FAULTS, Scene
 from tests.reliability.lab.ledger import Finding, Ledger
@@ -52,7 +52,7 @@ def run_trial(
     """Build the set-up, and let each of the faults strike it once. `size` is only for the command that replays it."""
     rows: list[Row] = []
 
-    def told(row: Row) -> None:
+    def add(row: Row) -> None:
         rows.append(row)
         report(row)
 
@@ -62,13 +62,13 @@ def run_trial(
             place = directory / str(len(left))
             place.mkdir()
             with built(setup, place) as site:
-                left = _strike_all(site, left, told, seed, size)
+                left = _strike_all(site, left, add, seed, size)
     except Exception:  # the next set-up may do better
-        told(_ended(Row(seed, setup.name, END, size), ""))
+        add(_ended(Row(seed, setup.name, END, size), ""))
     return rows
 
 
-def _strike_all(site: Site, episodes: Sequence[Episode], told: Report, seed: int, size: str) -> Sequence[Episode]:
+def _strike_all(site: Site, episodes: Sequence[Episode], report: Report, seed: int, size: str) -> Sequence[Episode]:
     """One episode after the other, and the end; return those that are left when the site does not come back."""
     remains: list[Remains] = []
     sources = _make_sources(site)
@@ -77,12 +77,12 @@ def _strike_all(site: Site, episodes: Sequence[Episode], told: Report, seed: int
         try:
             remains.append(run_episode(site, episode, row, sources))
         except Exception:  # nothing more can be said of a site that did not come back
-            told(_ended(row, site.log))
+            report(_ended(row, site.log))
             return episodes[number:]
-        told(row)
+        report(row)
     last = Row(seed, site.setup.name, END, size)
     _end(site, remains, sources, last)
-    told(last)
+    report(last)
     return ()
 
 
@@ -143,7 +143,7 @@ def _make_sources(site: Site) -> Ledger:
         size = plan.LARGE if not number else 900 * number
         key = f"{site.setup.buckets[0]}/sources/{number}"
         made = caller.put(0, key, f"source {number} ".encode().ljust(size, b"."))
-        assert made.told is ObjectChange.DONE, "a new gateway takes objects"
+        assert made.outcome is Outcome.DONE, "a new gateway takes objects"
         ledger.sources[key] = made.value
     caller.wire.close()
     return ledger

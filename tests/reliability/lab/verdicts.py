@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.reliability.lab.calls import Caller, Wire, Wrong
 from tests.reliability.lab.checkers import listings, registers, versions
-from tests.reliability.lab.checkers.histories import ABSENT, Kind, ObjectChange, Operation
+from tests.reliability.lab.checkers.histories import ABSENT, Kind, Operation, Outcome
 from tests.reliability.lab.checkers.registers import Verdict
 from tests.reliability.lab.checkers.versions import Version
 from tests.reliability.lab.clients import list_all
@@ -57,7 +57,7 @@ class Look:
 
         def answered() -> Operation | None:
             made = self._caller.read(self.gateway(), key)
-            return made if made.told is ObjectChange.DONE else None
+            return made if made.outcome is Outcome.DONE else None
 
         return eventually(answered, f"an answer about {key}", LOOK_SECONDS)
 
@@ -131,9 +131,9 @@ def _check_registers(histories: dict[str, list[Operation]]) -> Iterator[Finding]
     for key, history in histories.items():
         verdict = registers.check(history)
         if not verdict:
-            told = "\n    ".join(map(described, sorted(history, key=lambda one: one.begun)))
+            lines = "\n    ".join(map(described, sorted(history, key=lambda one: one.begun)))
             yield Finding(
-                kind_of(verdict), f"{key}: {described(verdict.wrong)} after {set(verdict.states)}:\n    {told}"
+                kind_of(verdict), f"{key}: {described(verdict.wrong)} after {set(verdict.states)}:\n    {lines}"
             )
 
 
@@ -143,7 +143,7 @@ def described(one: Operation | None) -> str:
         return ""
     condition = "" if one.condition is None else f" if {one.condition[:8]}"
     value = one.value[:8] or "nothing"
-    return f"{one.begun:.3f}-{one.ended:.3f} {one.who} {value}{condition} {one.told.value} {one.version}"
+    return f"{one.begun:.3f}-{one.ended:.3f} {one.who} {value}{condition} {one.outcome.value} {one.version}"
 
 
 def kind_of(verdict: Verdict) -> str:

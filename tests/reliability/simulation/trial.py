@@ -18,7 +18,7 @@ from sluice_s3.app.index.sqlite.index import SqliteIndex
 from sluice_s3.app.store import objects
 from sluice_s3.storage_drivers.objects import initialize
 from tests.reliability.lab.checkers import versions
-from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, Removal
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Outcome, Removal
 from tests.reliability.lab.checkers.registers import check
 from tests.reliability.lab.checkers.versions import Version
 from tests.reliability.simulation import replaced
@@ -94,7 +94,7 @@ class Trial:
     def acknowledged(self) -> int:
         """How many changes were answered as done."""
         changes = [one for history in self.history.values() for one in history if one.kind is not Kind.READ]
-        return sum(one.told is ObjectChange.DONE for one in [*changes, *self.removals])
+        return sum(one.outcome is Outcome.DONE for one in [*changes, *self.removals])
 
     def digest(self) -> str:
         """Return a digest of all that happened: equal for equal seeds."""
@@ -184,7 +184,7 @@ class Trial:
         self, key: str, kind: Kind, value: str, condition: str | None, worker: Worker, body: bytes = b""
     ) -> None:
         history, begun = self.history[key], time.monotonic()
-        history.append(Operation(kind, begun, told=ObjectChange.NOTHING, value=value, condition=condition))
+        history.append(Operation(kind, begun, outcome=Outcome.UNKNOWN, value=value, condition=condition))
         at = len(history) - 1
         conditions = None
         if condition is not None:
@@ -196,30 +196,30 @@ class Trial:
                 done = await objects.put(worker.store, self.buckets[key], key, source, source.describe, conditions, {})
             else:
                 done = await objects.delete(worker.store, self.buckets[key], key, None, None, {})
-            told = ObjectChange.DONE
+            outcome = Outcome.DONE
         except PreconditionFailed:
-            told = ObjectChange.REFUSED
+            outcome = Outcome.REFUSED
         except NoSuchKey:
-            told = ObjectChange.MISSING
+            outcome = Outcome.MISSING
         except (CommitUnknown, Overloaded, StoreUnavailable):
             return
         version = done.version_id if done is not None and key in VERSIONED else ""
-        history[at] = history[at]._replace(ended=time.monotonic(), told=told, version=version)
+        history[at] = history[at]._replace(ended=time.monotonic(), outcome=outcome, version=version)
 
     async def _remove(self, worker: Worker, key: str) -> None:
         """Remove a version that another one certainly came after, so that the state of the key stays."""
-        done = [one for one in self.history[key] if one.version and one.told is ObjectChange.DONE]
+        done = [one for one in self.history[key] if one.version and one.outcome is Outcome.DONE]
         done = [one for one in done if any(other.begun > one.ended for other in done)]
         if not done:
             return
         version, begun = self.random.choice(done).version, time.monotonic()
-        self.removals.append(Removal(key, version, begun, begun, ObjectChange.NOTHING))
+        self.removals.append(Removal(key, version, begun, begun, Outcome.UNKNOWN))
         at = len(self.removals) - 1
         try:
             await objects.delete(worker.store, self.buckets[key], key, version, None, {})
         except (CommitUnknown, Overloaded, StoreUnavailable):
             return
-        self.removals[at] = Removal(key, version, begun, time.monotonic(), ObjectChange.DONE)
+        self.removals[at] = Removal(key, version, begun, time.monotonic(), Outcome.DONE)
 
     async def _read(self, worker: Worker, key: str) -> None:
         begun, value = time.monotonic(), ABSENT

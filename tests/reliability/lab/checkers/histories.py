@@ -1,4 +1,4 @@
-"""What clients did to one key and what they were told, with times: the input of the checkers."""
+"""What clients did to one key and the answers, with times: the input of the checkers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Kind(Enum):
     READ = "read"
 
 
-class ObjectChange(Enum):
-    """What the client was told."""
+class Outcome(Enum):
+    """What the answer says of the operation."""
 
     DONE = "done"
     REFUSED = "refused"
     """412: the condition did not hold, and (with If-Match) there was an object."""
     MISSING = "missing"
     """404 for If-Match: there was no object."""
-    NOTHING = "nothing"
+    UNKNOWN = "unknown"
     """No answer, or one that says nothing: it may have happened at any time since, or never."""
     UNSENT = "unsent"
     """Nobody took the connection: it did not happen, and no history has it."""
@@ -43,7 +43,7 @@ class Operation(NamedTuple):
     kind: Kind
     begun: float
     ended: float = inf
-    told: ObjectChange = ObjectChange.DONE
+    outcome: Outcome = Outcome.DONE
     value: str = ABSENT
     """The ETag that a write gives the key, or that a read saw."""
     condition: str | None = NO_CONDITION
@@ -55,7 +55,7 @@ class Operation(NamedTuple):
     @property
     def is_open(self) -> bool:
         """It may have happened, or not."""
-        return self.told is ObjectChange.NOTHING
+        return self.outcome is Outcome.UNKNOWN
 
 
 class Removal(NamedTuple):
@@ -65,11 +65,11 @@ class Removal(NamedTuple):
     version: str
     begun: float
     ended: float
-    told: ObjectChange
+    outcome: Outcome
 
 
 def step(operation: Operation, state: str) -> str | None:
-    """The state after it when it takes place in `state`; None when it cannot, since the client was told otherwise.
+    """The state after it when it takes place in `state`; None when it cannot, since the answer says otherwise.
 
     One of unknown outcome takes place only where it changes the state: else it is as if it never had.
     """
@@ -82,9 +82,9 @@ def step(operation: Operation, state: str) -> str | None:
         holds, missing = state == ABSENT, False
     else:
         holds, missing = state == condition, state == ABSENT
-    if operation.told is ObjectChange.REFUSED:
+    if operation.outcome is Outcome.REFUSED:
         return None if holds or missing else state
-    if operation.told is ObjectChange.MISSING:
+    if operation.outcome is Outcome.MISSING:
         return state if missing else None
     if not holds:
         return None

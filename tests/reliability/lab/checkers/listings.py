@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tests.reliability.lab.checkers.histories import Kind, ObjectChange, Operation
+from tests.reliability.lab.checkers.histories import Kind, Operation, Outcome
 
 
 class Listing(NamedTuple):
@@ -22,9 +22,7 @@ def faults(listing: Listing, histories: Mapping[str, Sequence[Operation]]) -> li
     wrong = [f"{key}: nobody wrote it" for key in listing.found.keys() - histories.keys()]
     for key, history in histories.items():
         changes = [
-            one
-            for one in history
-            if one.kind is not Kind.READ and one.told in (ObjectChange.DONE, ObjectChange.NOTHING)
+            one for one in history if one.kind is not Kind.READ and one.outcome in (Outcome.DONE, Outcome.UNKNOWN)
         ]
         seen = listing.found.get(key)
         if seen is None:
@@ -41,7 +39,7 @@ def _surely_there(changes: Sequence[Operation], listing: Listing) -> Operation |
     """A write that was answered before the listing, with no delete that can have come after it."""
     deletes = [one for one in changes if one.kind is Kind.DELETE and one.begun < listing.ended]
     for write in changes:
-        known = write.kind is Kind.WRITE and write.told is ObjectChange.DONE and write.ended < listing.begun
+        known = write.kind is Kind.WRITE and write.outcome is Outcome.DONE and write.ended < listing.begun
         if known and not any(delete.ended > write.begun for delete in deletes):
             return write
     return None
@@ -49,6 +47,6 @@ def _surely_there(changes: Sequence[Operation], listing: Listing) -> Operation |
 
 def _can_be(changes: Sequence[Operation], seen: str, listing: Listing) -> bool:
     """Whether some write of that ETag had begun, and no change was certain to follow it before the listing began."""
-    over = [one for one in changes if one.told is ObjectChange.DONE and one.ended < listing.begun]
+    over = [one for one in changes if one.outcome is Outcome.DONE and one.ended < listing.begun]
     writes = [one for one in changes if one.kind is Kind.WRITE and one.value == seen and one.begun < listing.ended]
     return any(not any(one.begun > write.ended for one in over) for write in writes)

@@ -6,15 +6,15 @@ from math import inf
 
 import pytest
 
-from tests.reliability.lab.checkers.histories import Kind, ObjectChange, Operation
+from tests.reliability.lab.checkers.histories import Kind, Operation, Outcome
 from tests.reliability.lab.checkers.listings import Listing, faults
 
-WRITTEN = Operation(Kind.WRITE, 0, 1, ObjectChange.DONE, "a")
-OVER = Operation(Kind.WRITE, 2, 3, ObjectChange.DONE, "b")
+WRITTEN = Operation(Kind.WRITE, 0, 1, Outcome.DONE, "a")
+OVER = Operation(Kind.WRITE, 2, 3, Outcome.DONE, "b")
 DELETED = Operation(Kind.DELETE, 2, 3)
-LOST_WRITE = Operation(Kind.WRITE, 2, inf, ObjectChange.NOTHING, "b")
-LOST_DELETE = Operation(Kind.DELETE, 2, inf, ObjectChange.NOTHING)
-REFUSED = Operation(Kind.WRITE, 0, 1, ObjectChange.REFUSED, "a", "*")
+LOST_WRITE = Operation(Kind.WRITE, 2, inf, Outcome.UNKNOWN, "b")
+LOST_DELETE = Operation(Kind.DELETE, 2, inf, Outcome.UNKNOWN)
+REFUSED = Operation(Kind.WRITE, 0, 1, Outcome.REFUSED, "a", "*")
 
 
 @pytest.mark.parametrize(

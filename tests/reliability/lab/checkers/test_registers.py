@@ -8,19 +8,19 @@ from math import inf
 
 import pytest
 
-from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, step
+from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Outcome, step
 from tests.reliability.lab.checkers.registers import check
 from tests.support.environment import sized
 
-DONE, REFUSED, MISSING, NOTHING = ObjectChange.DONE, ObjectChange.REFUSED, ObjectChange.MISSING, ObjectChange.NOTHING
+DONE, REFUSED, MISSING, UNKNOWN = Outcome.DONE, Outcome.REFUSED, Outcome.MISSING, Outcome.UNKNOWN
 
 
-def write(begun: float, ended: float, value: str, condition: str | None = None, told: ObjectChange = DONE) -> Operation:
-    return Operation(Kind.WRITE, begun, ended, told, value, condition)
+def write(begun: float, ended: float, value: str, condition: str | None = None, outcome: Outcome = DONE) -> Operation:
+    return Operation(Kind.WRITE, begun, ended, outcome, value, condition)
 
 
-def delete(begun: float, ended: float, condition: str | None = None, told: ObjectChange = DONE) -> Operation:
-    return Operation(Kind.DELETE, begun, ended, told, ABSENT, condition)
+def delete(begun: float, ended: float, condition: str | None = None, outcome: Outcome = DONE) -> Operation:
+    return Operation(Kind.DELETE, begun, ended, outcome, ABSENT, condition)
 
 
 def read(begun: float, ended: float, value: str) -> Operation:
@@ -28,7 +28,7 @@ def read(begun: float, ended: float, value: str) -> Operation:
 
 
 def lost(begun: float, value: str, condition: str | None = None) -> Operation:
-    return Operation(Kind.WRITE, begun, inf, NOTHING, value, condition)
+    return Operation(Kind.WRITE, begun, inf, UNKNOWN, value, condition)
 
 
 GOOD = {
@@ -39,12 +39,12 @@ GOOD = {
     "a lost write happened": [lost(0, "a"), read(1, 2, "a")],
     "a lost write never happened": [lost(0, "a"), read(1, 2, ""), read(3, 4, "")],
     "a lost write happened late": [lost(0, "a"), read(1, 2, ""), write(3, 4, "b"), read(5, 6, "b"), read(7, 8, "a")],
-    "a lost delete happened": [write(0, 1, "a"), delete(2, inf, told=NOTHING), read(3, 4, "")],
+    "a lost delete happened": [write(0, 1, "a"), delete(2, inf, outcome=UNKNOWN), read(3, 4, "")],
     "one of two creates": [write(0, 2, "a", IF_NONE_MATCH), write(0, 2, "b", IF_NONE_MATCH, REFUSED), read(3, 4, "a")],
     "a lost create explains a refusal": [lost(0, "a", IF_NONE_MATCH), write(1, 2, "b", IF_NONE_MATCH, REFUSED)],
     "If-Match of what is there": [write(0, 1, "a"), write(2, 3, "b", "a"), write(4, 5, "c", "a", REFUSED)],
     "If-Match where nothing is": [write(0, 1, "a", "x", MISSING), delete(2, 3)],
-    "a lost read says nothing": [Operation(Kind.READ, 0, inf, NOTHING), read(1, 2, "")],
+    "a lost read says nothing": [Operation(Kind.READ, 0, inf, UNKNOWN), read(1, 2, "")],
 }
 BAD = {
     "a read of what nobody wrote": [read(0, 1, "a")],
@@ -65,7 +65,7 @@ BAD = {
     "a lost write happens twice": [lost(0, "a"), read(1, 2, "a"), delete(3, 4), read(5, 6, "a")],
     "a lost write before it began": [read(0, 1, "a"), lost(2, "a")],
     "refused by what was deleted": [write(0, 1, "a"), delete(2, 3), write(4, 5, "b", IF_NONE_MATCH, REFUSED)],
-    "told of nothing where something is": [write(0, 1, "a"), write(2, 3, "b", "a", MISSING)],
+    "missing where something is": [write(0, 1, "a"), write(2, 3, "b", "a", MISSING)],
 }
 
 
@@ -114,15 +114,15 @@ def random_history(rng: random.Random) -> list[Operation]:
         kind = rng.choice(list(Kind))
         condition = rng.choice([None, None, IF_NONE_MATCH, "a", "b"]) if kind is not Kind.READ else None
         value = rng.choice("ab") if kind is Kind.WRITE else state if kind is Kind.READ else ABSENT
-        for told in (DONE, REFUSED, MISSING):
-            made = Operation(kind, begun, ended, told, value, condition)
+        for outcome in (DONE, REFUSED, MISSING):
+            made = Operation(kind, begun, ended, outcome, value, condition)
             if (after := step(made, state)) is not None:
                 break
         if rng.random() < 0.25:
-            made = made._replace(told=NOTHING, ended=inf)
+            made = made._replace(outcome=UNKNOWN, ended=inf)
             after = after if rng.random() < 0.5 else state
         elif rng.random() < 0.2:
-            made = made._replace(told=rng.choice([DONE, REFUSED, MISSING] if condition else [DONE]))
+            made = made._replace(outcome=rng.choice([DONE, REFUSED, MISSING] if condition else [DONE]))
             made = made._replace(value=rng.choice(["", "a", "b"]) if kind is Kind.READ else value)
         history.append(made)
         state = after or ABSENT

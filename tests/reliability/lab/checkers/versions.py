@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tests.reliability.lab.checkers.histories import Kind, ObjectChange, Operation, Removal
+from tests.reliability.lab.checkers.histories import Kind, Operation, Outcome, Removal
 
 
 class Version(NamedTuple):
@@ -39,10 +39,10 @@ def _missing(
 ) -> list[tuple[str, str]]:
     """Every version that was acknowledged is there as it was, unless its DELETE may have taken place."""
     there = {one.id: one for one in seen}
-    maybe = {one.version for one in removals if one.told in (ObjectChange.DONE, ObjectChange.NOTHING)}
+    maybe = {one.version for one in removals if one.outcome in (Outcome.DONE, Outcome.UNKNOWN)}
     wrong = []
     for one in changes:
-        if one.told is not ObjectChange.DONE or not one.version:
+        if one.outcome is not Outcome.DONE or not one.version:
             continue
         found = there.get(one.version)
         if found is None and one.version not in maybe:
@@ -54,7 +54,7 @@ def _missing(
         if found is None:
             wrong.append(("lost", f"the locked version {version} ({etag}) is gone"))
     for one in removals:
-        if one.told is ObjectChange.DONE and one.version in locked:
+        if one.outcome is Outcome.DONE and one.version in locked:
             wrong.append(("lost", f"the locked version {one.version} was removed, with 204"))
     return wrong
 
@@ -63,9 +63,9 @@ def _unexplained(
     seen: Sequence[Version], changes: Sequence[Operation], removals: Sequence[Removal]
 ) -> list[tuple[str, str]]:
     """Each version was acknowledged, or is one that an operation without an answer may have made, once."""
-    known = {one.version for one in changes if one.told is ObjectChange.DONE and one.version}
+    known = {one.version for one in changes if one.outcome is Outcome.DONE and one.version}
     maybe = Counter(one.value for one in changes if one.is_open)
-    gone = {one.version for one in removals if one.told is ObjectChange.DONE}
+    gone = {one.version for one in removals if one.outcome is Outcome.DONE}
     wrong = []
     for one in seen:
         if one.id in gone:
@@ -84,7 +84,7 @@ def _disordered(seen: Sequence[Version], changes: Sequence[Operation]) -> list[t
     if seen and latest != [True, *[False] * (len(seen) - 1)]:
         wrong.append(("wrong", f"the latest should be the first: {latest}"))
     place = {one.id: number for number, one in enumerate(seen)}
-    known = [one for one in changes if one.version in place and one.told is ObjectChange.DONE]
+    known = [one for one in changes if one.version in place and one.outcome is Outcome.DONE]
     for newer in known:
         for older in known:
             if older.ended < newer.begun and place[older.version] < place[newer.version]:

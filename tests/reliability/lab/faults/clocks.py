@@ -32,15 +32,15 @@ def _jump(name: str, sign: int) -> None:
     def jump(scene: Scene) -> Iterator[None]:
         gateway = scene.rng.choice(scene.site.gateways)
         seconds = sign * scene.rng.randint(2, MOST_SECONDS)
-        told = scene.site.directory / "time"
-        told.write_text("+0\n")
+        offset = scene.site.directory / "time"
+        offset.write_text("+0\n")
         env, command = gateway.env, gateway.command
         gateway.stop()
         gateway.env = {
             **env,
             "LD_PRELOAD": str(library()),
             "PYTHONPATH": f"{FAKED}:{PYTHONPATH}",
-            "FAKETIME_TIMESTAMP_FILE": str(told),
+            "FAKETIME_TIMESTAMP_FILE": str(offset),
             "FAKETIME_CACHE_DURATION": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
@@ -49,10 +49,10 @@ def _jump(name: str, sign: int) -> None:
         scene.site.start()
         yield
         scene.ledger.clocks_agree = False
-        told.write_text(f"{seconds:+d}\n")
+        offset.write_text(f"{seconds:+d}\n")
         scene.clients.wait(2.0)
         yield
-        told.write_text("+0\n")
+        offset.write_text("+0\n")
         yield
         gateway.env, gateway.command = env, command
         gateway.stop()
