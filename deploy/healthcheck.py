@@ -1,6 +1,6 @@
 """The image's health check: exit code 0 when the gateway in this container is ready. Standard library only, and quick.
 
-Where it listens is told by the environment or the settings file, like to the gateway itself.
+The environment or the settings file says where it listens, as for the gateway itself.
 """
 
 from __future__ import annotations

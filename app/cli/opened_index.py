@@ -48,7 +48,7 @@ def _trail() -> AuditTrail:
     """Return the trail of this command, for what it changes: its name, and the user who runs it."""
     from sluice_s3.app.index.engine.audit_trail import AuditTrail
 
-    # a group of commands is followed by one; no other argument is told, it may be a secret
+    # a group of commands is followed by one; no other argument is printed, it may be a secret
     words = sys.argv[1:3] if sys.argv[1:2] and sys.argv[1] in GROUPS else sys.argv[1:2]
     command = " ".join(word for word in words if word.replace("-", "").isalpha()) or "sluice"
     try:

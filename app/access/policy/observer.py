@@ -1,6 +1,6 @@
 """Watches a real evaluation of policies, statement by statement, to explain its decision.
 
-An observer in `Work` is told of each policy that is evaluated. It runs the same `Policy.decide` over statements that
+An observer in `Work` sees each policy that is evaluated. It runs the same `Policy.decide` over statements that
 also record their result, so that an explanation and a decision cannot differ.
 """
 

@@ -131,7 +131,7 @@ class BucketTarget(BaseModel):
     name: str
     kind: str | None = Field(description="Null: the settings do not name it any more, and its messages wait.")
     arn: str
-    used: bool = Field(description="A rule of the bucket names it. Only then is the rest told.")
+    used: bool = Field(description="A rule of the bucket names it. Only then is the rest filled in.")
     backlog: int = Field(0, description="Messages that wait, of all buckets.")
     oldest_seconds: float = 0.0
     delivered: int | None = Field(None, description="Milliseconds since the epoch of the last delivery, or null.")

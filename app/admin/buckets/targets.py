@@ -40,7 +40,7 @@ async def list_targets(
 ) -> list[BucketTarget]:
     """Return the targets that a bucket's notifications can name (`s3:GetBucketNotification`).
 
-    How a target fares is told only where a rule of the bucket names it.
+    How a target fares is shown only where a rule of the bucket names it.
     """
     index: Index = request.app.state.index
     settings: Settings = request.app.state.settings

@@ -13,7 +13,7 @@ from sluice_s3.app.index.sql.transaction import now_ms
 DAY_MS = 86_400_000
 UNUSED_DAYS, OLD_DAYS = 90, 365
 MAX_KEYS = 100
-"""Keys that are told of at once, oldest first."""
+"""The most keys in one notice, oldest first."""
 
 Reason = Literal["unused", "never used", "old"]
 ADVICE: dict[Reason, str] = {

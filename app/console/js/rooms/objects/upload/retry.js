@@ -27,7 +27,7 @@ export function pause(milliseconds, signal) {
   });
 }
 
-/** Runs `work` until it succeeds; `onWait(error, milliseconds)` is told of each wait, and with null of a success after one. */
+/** Runs `work` until it succeeds; `onWait(error, milliseconds)` is called before each wait, and with null after a success that follows one. */
 export async function persist(work, signal, onWait) {
   for (let attempt = 1; ; attempt += 1) {
     try {
