@@ -79,8 +79,6 @@ class FlowControl(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Wake the writer once the reader has caught up or is gone."""
         self.write_paused = False
-        if self.sender is not None:
-            self.sender.go_on()
         waiter, self.drain_waiter = self.drain_waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -99,12 +97,8 @@ class FlowControl(asyncio.Protocol):
             return
         transport.set_write_buffer_limits(high=0)
         await self.wait_until_drained()
-        self.restore_write_limits()
-
-    def restore_write_limits(self) -> None:
-        """Let `send` wait only above `WRITE_HIGH_BYTES` again."""
-        if not self.transport.is_closing():
-            self.transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        if not transport.is_closing():
+            transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
 
     def is_reader_stuck(self, now: float, limit: float) -> bool:
         """Return whether the reader has taken none of the pending bytes for `limit` seconds.

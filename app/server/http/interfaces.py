@@ -149,10 +149,6 @@ class OpenConnection(Protocol):
 class CallbackSender(Protocol):
     """Sends a file in callbacks of the event loop."""
 
-    def go_on(self) -> None:
-        """Send the next piece, once the transport has room."""
-        ...
-
     def end(self, error: Exception | None) -> None:
         """Stop, and report the end."""
         ...
@@ -190,10 +186,6 @@ class RequestConnection(Protocol):
 
     async def wait_until_flushed(self) -> None:
         """Wait until the transport's buffer is empty, or the connection is lost."""
-        ...
-
-    def restore_write_limits(self) -> None:
-        """End what changed the size of the transport's buffer above which it reports to be full."""
         ...
 
     def complete_cycle(self, cycle: RunningRequest) -> None:

@@ -128,7 +128,7 @@ class BegunFile:
     @property
     def left(self) -> bool:
         """Whether more has to be done."""
-        return self._file.count > 0 or self._error is not None
+        return self._sender.left or self._error is not None
 
     def close(self) -> int:
         """Release the file; return how many bytes of it were sent."""
@@ -144,7 +144,8 @@ class BegunFile:
             self._end(cycle, self._error)
 
     def _end(self, cycle: StreamRequest, error: Exception | None) -> None:
-        if error is None and self.left:
+        if error is None and self._sender.left:
+            cycle.connection.transport.write(self._sender.head)
             cycle.left, cycle.sent_before = self._file.count, self._count - self._file.count
             cycle.rest, cycle.begun = answered(self._response), None
             cycle.start()

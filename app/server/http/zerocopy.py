@@ -1,9 +1,9 @@
 """Sends files to sockets with os.sendfile, on the event loop or in threads that never wait for a client.
 
 What the page cache holds is sent on the event loop, where the store allows it: a thread for each piece costs more than
-sending it. The socket is non-blocking: a call sends what its buffer takes. The transport gets the bytes behind that and
-reports when the socket has taken them. For a thread the socket is duplicated first, because the descriptor number of a
-closed connection can be reused under it.
+sending it. The socket is non-blocking: a call sends what its buffer takes, and the loop reports when there is room
+again. The transport watches its descriptor already, so the loop watches a duplicate of it. A thread uses a duplicate,
+too, because the descriptor number of a closed connection can be reused under it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CACHED_BYTES = 16 * 1024 * 1024
 CACHED_SECONDS = 0.5
 """Seconds for which found bytes count as cached. Evicted since, they are read on the event loop, from a local disk."""
 COPIED_BYTES = 16 * 1024
-"""Bytes of a file that are copied, behind the head or behind what a full socket took."""
+"""Bytes of a file that are copied, behind the head."""
 
 
 class ClientGone(ConnectionError):
@@ -47,25 +47,33 @@ class FileRequest(Protocol):
 class FileSender:
     """Sends a head and a file on the event loop, as long as the page cache holds the next piece.
 
-    What is sent is no longer in the slice. From `run` on the transport's reports that the socket has room continue it,
-    until it calls `on_end`: with None when everything is sent or the next piece is not cached, else with the error.
-    To resume the coroutines of a request for each piece would cost as much as sending it.
+    What is sent is no longer in the slice. From `run` on the loop's reports that the socket has room continue it, until
+    it calls `on_end`: with None when everything is sent or the next piece is not cached, else with the error. To resume
+    the coroutines of a request for each piece would cost as much as sending it.
     """
 
     def __init__(self, state: HttpState, connection: RequestConnection, head: bytes, file: FileSlice) -> None:
         self._state = state
         self._connection = connection
         self.head = head
-        """The head, until it is sent."""
+        """Bytes that are sent before the rest of the slice."""
         self._file = file
         self._cached_end = 0
         self._cached_until = 0.0
+        self._is_full = False
+        """The socket did not take all of the last piece."""
+        self._room: _Room | None = None
         self._on_end: Callable[[Exception | None], None] | None = None
 
     @property
     def left(self) -> bool:
         """Whether anything is left to send."""
         return bool(self._file.count or self.head)
+
+    @property
+    def _is_unwatched(self) -> bool:
+        """Whether the socket is full, and nothing reports yet that it has room."""
+        return self._is_full and self._room is None
 
     def send_cached(self) -> bool:
         """Send the next piece if the page cache holds it; False if it does not, or if earlier bytes wait.
@@ -76,8 +84,10 @@ class FileSender:
         if transport.get_write_buffer_size() or not self._is_cached():
             return False
         count = min(self._file.count, CACHED_BYTES)
-        out = transport.get_extra_info("socket").fileno()
-        self.advance(*_send_some(out, self.head, self._file.fd, self._file.offset, count))
+        out = self._room.fd if self._room is not None else transport.get_extra_info("socket").fileno()
+        taken, head = _send_some(out, self.head, self._file.fd, self._file.offset, count)
+        self._is_full = taken < count or bool(head)
+        self.advance(taken, head)
         return True
 
     def _is_cached(self) -> bool:
@@ -92,32 +102,25 @@ class FileSender:
         self._cached_end, self._cached_until = file.offset + length, now + CACHED_SECONDS
         return True
 
-    def advance(self, taken: int, rest: bytes) -> None:
-        """Note that `taken` bytes of the file are sent, the last of them in `rest`, which the transport now gets."""
-        self.head = b""
+    def advance(self, taken: int, head: bytes) -> None:
+        """Note that `taken` bytes of the file are sent, but for those at the end of the remaining `head`."""
+        self.head = head
         self._file.offset += taken
         self._file.count -= taken
         self._connection.write_progress = self._state.now
-        if rest:
-            if self._file.count:
-                self._connection.transport.set_write_buffer_limits(high=0)  # report at once that the socket is full
-            self._connection.transport.write(rest)
 
     def run(self, on_end: Callable[[Exception | None], None]) -> None:
         """Send until everything is sent, the next piece is not cached, or an error; then call `on_end`."""
         self._on_end = on_end
         self._connection.sender = self
-        self.go_on()
+        self._go_on()
 
-    def go_on(self) -> None:
-        """Send the next piece, once the transport has room."""
-        connection, error = self._connection, None
-        if connection.sender is not self or connection.write_paused:
-            return
+    def _go_on(self) -> None:
+        """Send the next piece; called again when the socket has room."""
+        error = None
         try:
-            if self.left and self.send_cached() and self.left:
-                if not connection.write_paused:  # first let others run
-                    self._state.loop.call_soon(self.go_on)
+            if self.left and (self._is_unwatched or self.send_cached()) and self.left:
+                self._room = self._room or _Room(self._state.loop, self._connection, self._go_on)
                 return
         except OSError as failure:
             error = failure
@@ -126,10 +129,31 @@ class FileSender:
     def end(self, error: Exception | None) -> None:
         """Stop, and report the end."""
         self._connection.sender = None
-        self._connection.restore_write_limits()
+        if self._room is not None:
+            self._room.close()
+            self._room = None  # else a reference cycle
         on_end, self._on_end = self._on_end, None  # else a reference cycle with the request
         if on_end is not None:
             on_end(error)
+
+
+class _Room:
+    """Calls back as long as the socket of a connection has room, or once it fails, until it is closed."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, connection: RequestConnection, callback: Callable[[], object]
+    ) -> None:
+        self._loop = loop
+        self._connection = connection
+        self._out: socket.socket = connection.transport.get_extra_info("socket").dup()
+        connection.out = self._out
+        self.fd = self._out.fileno()
+        loop.add_writer(self.fd, callback)
+
+    def close(self) -> None:
+        self._loop.remove_writer(self.fd)
+        self._connection.out = None
+        self._out.close()
 
 
 async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
@@ -138,20 +162,19 @@ async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
     Raises ClientGone when the reader is gone or stuck, and OSError when the file cannot be read or is too short: the
     connection then closes, since the announced length cannot be sent. On return the descriptor is no longer in use.
     """
-    connection = cycle.connection
+    connection, loop = cycle.connection, cycle.state.loop
     sender = FileSender(cycle.state, connection, head, file)
-    shared: _SharedSocket | None = None
     try:
+        await connection.wait_until_flushed()
+        _check(cycle)
         while sender.left:
-            await connection.wait_until_flushed()
+            await _send_cached(sender, loop)
             _check(cycle)
-            await _send_cached(sender, cycle.state.loop)
             if sender.left:
-                await connection.wait_until_flushed()
+                sender.advance(*await _send_in_thread(cycle, sender.head, file))
                 _check(cycle)
-                shared = shared or _share_socket(connection, file)
-                sender.advance(*await _send_in_thread(cycle, shared, sender.head, file))
-            _check(cycle)
+                await _wait_for_room(loop, connection)
+                _check(cycle)
     except ConnectionError:
         connection.abort()
         _check(cycle)
@@ -163,9 +186,7 @@ async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
         connection.abort()
         raise ClientGone from None
     finally:
-        connection.sender = connection.out = None
-        if shared is not None:
-            shared.close()
+        sender.end(None)
 
 
 def _check(cycle: FileRequest) -> None:
@@ -187,6 +208,16 @@ async def _send_cached(sender: FileSender, loop: asyncio.AbstractEventLoop) -> N
 
     sender.run(on_end)
     await ended
+
+
+async def _wait_for_room(loop: asyncio.AbstractEventLoop, connection: RequestConnection) -> None:
+    """Wait until the socket takes more, or fails."""
+    found = asyncio.Event()
+    room = _Room(loop, connection, found.set)
+    try:
+        await found.wait()
+    finally:
+        room.close()
 
 
 class _SharedSocket:
@@ -224,24 +255,33 @@ class _SharedSocket:
             self.out.close()
 
 
-def _share_socket(connection: RequestConnection, file: FileSlice) -> _SharedSocket:
-    connection.out = connection.transport.get_extra_info("socket").dup()
-    return _SharedSocket(connection.out, file)
-
-
-async def _send_in_thread(cycle: FileRequest, shared: _SharedSocket, head: bytes, file: FileSlice) -> tuple[int, bytes]:
+async def _send_in_thread(cycle: FileRequest, head: bytes, file: FileSlice) -> tuple[int, bytes]:
     """Send the next piece in a thread. Returns and raises as `_send_some`."""
-    count = min(file.count, THREAD_BYTES)
-    cycle.connection.write_progress = cycle.state.now
+    connection = cycle.connection
+    connection.out = connection.transport.get_extra_info("socket").dup()
+    shared = _SharedSocket(connection.out, file)
+    connection.write_progress = cycle.state.now
     try:
+        count = min(file.count, THREAD_BYTES)
         future = file.hop(_send_and_leave, shared, head, file.fd, file.offset, count)
+        return await _uninterrupted(future, shared.out)
     except RuntimeError as error:
         raise StoreFailed("the store is closed") from error
+    except DriverError:
+        shutdown_socket(shared.out)
+        raise
+    finally:
+        connection.out = None
+        shared.close()
+
+
+async def _uninterrupted(future: asyncio.Future[tuple[int, bytes]], out: socket.socket) -> tuple[int, bytes]:
+    """Return the result of a thread. When cancelled, end what it sends, and wait until it no longer does."""
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         # the thread may still use both descriptors, and the caller would close them now
-        shutdown_socket(shared.out)
+        shutdown_socket(out)
         while not future.done():
             try:
                 await asyncio.wait([future])
@@ -249,9 +289,6 @@ async def _send_in_thread(cycle: FileRequest, shared: _SharedSocket, head: bytes
                 continue
         if not future.cancelled():
             future.exception()
-        raise
-    except DriverError:
-        shutdown_socket(shared.out)
         raise
 
 
@@ -267,12 +304,12 @@ def _send_and_leave(shared: _SharedSocket, head: bytes, file: int, offset: int, 
 def _send_some(out: int, head: bytes, file: int, offset: int, count: int) -> tuple[int, bytes]:
     """Send what the socket takes of a head and of `count` bytes of a file.
 
-    Return how many of the file are taken, and those bytes, head included, that the socket did not take of them: a full
-    socket leaves some. A short count is not followed by a second call, whose refusal would cost more. Raises OSError.
+    Return how many bytes of the file are taken, and those that the socket did not take of the head and of them. A short
+    count is not followed by a second call, whose refusal would cost more. Raises OSError.
     """
     taken = 0
     if head:
-        start = head + os.pread(file, min(count, COPIED_BYTES), offset)
+        start = head + os.pread(file, min(count, max(COPIED_BYTES - len(head), 0)), offset)
         taken = len(start) - len(head)
         try:
             sent = os.write(out, start)
@@ -283,13 +320,12 @@ def _send_some(out: int, head: bytes, file: int, offset: int, count: int) -> tup
     if taken == count:
         return taken, b""
     try:
-        taken += os.sendfile(out, file, offset + taken, count - taken)
+        sent = os.sendfile(out, file, offset + taken, count - taken)
     except BlockingIOError:
-        pass
-    rest = os.pread(file, min(count - taken, COPIED_BYTES), offset + taken)
-    if taken < count and not rest:
+        return taken, b""
+    if not sent:
         raise OSError(errno.EIO, "a file ended before the length that was promised of it")
-    return taken + len(rest), rest
+    return taken + sent, b""
 
 
 def shutdown_socket(out: socket.socket) -> None:

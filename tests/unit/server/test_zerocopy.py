@@ -111,7 +111,7 @@ async def test_200_stalled_readers_do_not_hold_a_thread(files: Files) -> None:
         stalled = [await slow_client(site) for _ in range(200)]
         for client in stalled:
             await client.send(get(f"/0/{24 * MIB}"))
-        await eventually_async(lambda: sum(c.write_paused for c in site.state.connections) == 200)
+        await eventually_async(lambda: sum(c.out is not None for c in site.state.connections) == 200)
         quick = await site.connect()
         assert len((await quick.ask(get(f"/0/{20 * MIB}"))).body) == 20 * MIB
         assert threading.active_count() < 20
@@ -131,14 +131,14 @@ async def test_a_reader_that_goes_on_is_not_cut_off(files: Files, content: bytes
         client = await slow_client(site, 64 * 1024)
         await client.send(get(f"/0/{24 * MIB}"))
         (connection,) = site.state.connections
-        await eventually_async(lambda: connection.write_paused)
+        await eventually_async(lambda: connection.out)
         await client.head()
         body = bytearray()
         while len(body) < 24 * MIB:
-            if connection.write_paused:
+            if connection.out:
                 site.later(site.state.settings.body_timeout - 1)
             body += await client.reader.read(MIB)
-            while connection.write_paused and connection.write_progress < site.state.now:
+            while connection.out and connection.write_progress < site.state.now:
                 body += await client.reader.read(MIB)
         assert bytes(body) == content
 
@@ -195,7 +195,7 @@ async def test_a_file_cut_while_it_is_sent_on_the_loop_ends_the_connection(
     async with serving(files) as site:
         client = await slow_client(site)
         await client.send(get(f"/0/{24 * MIB}"))
-        await eventually_async(lambda: any(c.write_paused for c in site.state.connections))
+        await eventually_async(lambda: any(c.out for c in site.state.connections))
         os.truncate(files.path, 0)
         while await client.reader.read(MIB):
             pass
