@@ -173,6 +173,7 @@ async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
             if sender.left:
                 sender.advance(*await _send_in_thread(cycle, sender.head, file))
                 _check(cycle)
+            if sender.left:
                 await _wait_for_room(loop, connection)
                 _check(cycle)
     except ConnectionError:

@@ -179,6 +179,32 @@ async def test_what_has_left_the_page_cache_is_sent_in_a_thread(
         assert (await client.ask(get("/quick"))).body == b"ok"
 
 
+@pytest.mark.parametrize("evicted", [False, True])
+@pytest.mark.parametrize("size", [10_000, zerocopy.COPIED_BYTES])
+async def test_a_head_that_the_socket_takes_in_part(
+    files: Files, content: bytes, monkeypatch: pytest.MonkeyPatch, size: int, evicted: bool
+) -> None:
+    send_some, cut = zerocopy._send_some, []
+
+    def recorded(*arguments: Any) -> tuple[int, bytes]:
+        taken, head = send_some(*arguments)
+        cut.append(head)
+        return taken, head
+
+    monkeypatch.setattr(zerocopy, "_send_some", recorded)
+    monkeypatch.setattr(zerocopy, "is_cached", lambda *_: not (evicted and any(cut)))
+    async with serving(files) as site:
+        client = await slow_client(site, 64 * 1024)
+        asked = 0
+        while not any(cut):
+            await client.send(get(f"/{asked}/{size}"))
+            asked += 1
+            await asyncio.sleep(0)
+        for number in range(asked):
+            assert (await client.answer()).body == content[number : number + size]
+        await eventually_async(lambda: files.sent == [size] * asked)
+
+
 async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
     async with serving(files) as site:
         client = await site.connect()
