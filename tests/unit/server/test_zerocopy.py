@@ -193,6 +193,7 @@ async def test_a_head_that_the_socket_takes_in_part(
 
     monkeypatch.setattr(zerocopy, "_send_some", recorded)
     monkeypatch.setattr(zerocopy, "is_cached", lambda *_: not (evicted and any(cut)))
+    monkeypatch.setattr(zerocopy, "CACHED_SECONDS", 0.0)
     async with serving(files) as site:
         client = await slow_client(site, 64 * 1024)
         asked = 0
