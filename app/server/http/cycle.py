@@ -97,7 +97,7 @@ class RequestCycle:
         It counts as running until its answer, so that a change that it starts sees it.
         """
         request = self.request
-        self.state.running[self] = self.state.boot_ms
+        self.state.running.setdefault(self, self.state.boot_ms)  # a begun file, continued by a task, is in it already
         if self.begun is not None:
             self.begun.send_rest(self)
             return
@@ -195,7 +195,7 @@ class RequestCycle:
         """End a request that exceeds the greatest age."""
         self.connection.abort()
         if self.task is not None:
-            self.task.cancel()
+            self.state.loop.call_soon(self.task.cancel)  # one that has not begun would never end its request
 
     def abandon(self) -> None:
         """Disconnect this request."""

@@ -39,7 +39,7 @@ class FlowControl(asyncio.Protocol):
         self.write_progress = state.now
         self.drain_waiter: asyncio.Future[None] | None = None
         self.out: socket.socket | None = None
-        """The duplicate socket that a file is being sent on."""
+        """The duplicate socket on which a file waits for room, or a thread sends it."""
         self.sender: CallbackSender | None = None
         """Sends a file in callbacks."""
 

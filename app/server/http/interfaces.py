@@ -168,7 +168,7 @@ class RequestConnection(Protocol):
     write_paused: bool
     write_progress: float
     out: socket.socket | None
-    """The duplicate socket that a file is being sent on."""
+    """The duplicate socket on which a file waits for room, or a thread sends it."""
     sender: CallbackSender | None
     """Sends a file in callbacks."""
 

@@ -29,7 +29,7 @@ CACHED_BYTES = 16 * 1024 * 1024
 CACHED_SECONDS = 0.5
 """Seconds for which found bytes count as cached. Evicted since, they are read on the event loop, from a local disk."""
 COPIED_BYTES = 16 * 1024
-"""Bytes of a file that are copied, behind the head."""
+"""Bytes of a head and of the file behind it that are copied for one write."""
 
 
 class ClientGone(ConnectionError):
@@ -62,7 +62,7 @@ class FileSender:
         self._cached_until = 0.0
         self._is_full = False
         """The socket did not take all of the last piece."""
-        self._room: _Room | None = None
+        self._watch: _RoomWatch | None = None
         self._on_end: Callable[[Exception | None], None] | None = None
 
     @property
@@ -71,9 +71,9 @@ class FileSender:
         return bool(self._file.count or self.head)
 
     @property
-    def _is_unwatched(self) -> bool:
+    def _needs_watch(self) -> bool:
         """Whether the socket is full, and nothing reports yet that it has room."""
-        return self._is_full and self._room is None
+        return self._is_full and self._watch is None
 
     def send_cached(self) -> bool:
         """Send the next piece if the page cache holds it; False if it does not, or if earlier bytes wait.
@@ -84,7 +84,7 @@ class FileSender:
         if transport.get_write_buffer_size() or not self._is_cached():
             return False
         count = min(self._file.count, CACHED_BYTES)
-        out = self._room.fd if self._room is not None else transport.get_extra_info("socket").fileno()
+        out = self._watch.fd if self._watch is not None else transport.get_extra_info("socket").fileno()
         taken, head = _send_some(out, self.head, self._file.fd, self._file.offset, count)
         self._is_full = taken < count or bool(head)
         self.advance(taken, head)
@@ -103,7 +103,7 @@ class FileSender:
         return True
 
     def advance(self, taken: int, head: bytes) -> None:
-        """Note that `taken` bytes of the file are sent, but for those at the end of the remaining `head`."""
+        """Note that `taken` bytes left the slice. Those of them that are not sent are at the end of `head`."""
         self.head = head
         self._file.offset += taken
         self._file.count -= taken
@@ -119,8 +119,8 @@ class FileSender:
         """Send the next piece; called again when the socket has room."""
         error = None
         try:
-            if self.left and (self._is_unwatched or self.send_cached()) and self.left:
-                self._room = self._room or _Room(self._state.loop, self._connection, self._go_on)
+            if self.left and (self._needs_watch or self.send_cached()) and self.left:
+                self._watch = self._watch or _RoomWatch(self._state.loop, self._connection, self._go_on)
                 return
         except OSError as failure:
             error = failure
@@ -129,16 +129,17 @@ class FileSender:
     def end(self, error: Exception | None) -> None:
         """Stop, and report the end."""
         self._connection.sender = None
-        if self._room is not None:
-            self._room.close()
-            self._room = None  # else a reference cycle
+        self._is_full = False  # a thread may send next
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
         on_end, self._on_end = self._on_end, None  # else a reference cycle with the request
         if on_end is not None:
             on_end(error)
 
 
-class _Room:
-    """Calls back as long as the socket of a connection has room, or once it fails, until it is closed."""
+class _RoomWatch:
+    """Calls back while the socket of a connection has room. After a failure it may do so once only: then close it."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, connection: RequestConnection, callback: Callable[[], object]
@@ -146,11 +147,16 @@ class _Room:
         self._loop = loop
         self._connection = connection
         self._out: socket.socket = connection.transport.get_extra_info("socket").dup()
-        connection.out = self._out
         self.fd = self._out.fileno()
-        loop.add_writer(self.fd, callback)
+        try:
+            loop.add_writer(self.fd, callback)
+        except BaseException:
+            self._out.close()
+            raise
+        connection.out = self._out
 
     def close(self) -> None:
+        """End the watch, and close the duplicate."""
         self._loop.remove_writer(self.fd)
         self._connection.out = None
         self._out.close()
@@ -160,13 +166,15 @@ async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
     """Send `head`, then the bytes of a slice, which it leaves empty.
 
     Raises ClientGone when the reader is gone or stuck, and OSError when the file cannot be read or is too short: the
-    connection then closes, since the announced length cannot be sent. On return the descriptor is no longer in use.
+    connection then closes, since the announced length cannot be sent. The descriptor is no longer in use then, but by
+    the thread of an abandoned store.
     """
     connection, loop = cycle.connection, cycle.state.loop
     sender = FileSender(cycle.state, connection, head, file)
     try:
         await connection.wait_until_flushed()
-        _check(cycle)
+        if connection.transport.is_closing():  # it may still hold bytes that belong before the file
+            raise ClientGone
         while sender.left:
             await _send_cached(sender, loop)
             _check(cycle)
@@ -214,11 +222,11 @@ async def _send_cached(sender: FileSender, loop: asyncio.AbstractEventLoop) -> N
 async def _wait_for_room(loop: asyncio.AbstractEventLoop, connection: RequestConnection) -> None:
     """Wait until the socket takes more, or fails."""
     found = asyncio.Event()
-    room = _Room(loop, connection, found.set)
+    watch = _RoomWatch(loop, connection, found.set)
     try:
         await found.wait()
     finally:
-        room.close()
+        watch.close()
 
 
 class _SharedSocket:
@@ -264,10 +272,11 @@ async def _send_in_thread(cycle: FileRequest, head: bytes, file: FileSlice) -> t
     connection.write_progress = cycle.state.now
     try:
         count = min(file.count, THREAD_BYTES)
-        future = file.hop(_send_and_leave, shared, head, file.fd, file.offset, count)
+        try:
+            future = file.hop(_send_and_leave, shared, head, file.fd, file.offset, count)
+        except RuntimeError as error:
+            raise StoreFailed("the store is closed") from error
         return await _uninterrupted(future, shared.out)
-    except RuntimeError as error:
-        raise StoreFailed("the store is closed") from error
     except DriverError:
         shutdown_socket(shared.out)
         raise
@@ -305,7 +314,7 @@ def _send_and_leave(shared: _SharedSocket, head: bytes, file: int, offset: int, 
 def _send_some(out: int, head: bytes, file: int, offset: int, count: int) -> tuple[int, bytes]:
     """Send what the socket takes of a head and of `count` bytes of a file.
 
-    Return how many bytes of the file are taken, and those that the socket did not take of the head and of them. A short
+    Return how many bytes of the file are taken, and what is left of the head and of the bytes copied behind it. A short
     count is not followed by a second call, whose refusal would cost more. Raises OSError.
     """
     taken = 0

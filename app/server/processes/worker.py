@@ -183,10 +183,10 @@ def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
 def _raise_descriptor_limit(settings: Settings) -> None:
     """Raise the soft limit (usually 1024) of descriptors.
 
-    Each connection needs two, since zero-copy duplicates it; files need some more.
+    A connection needs three while a file is sent on it: the socket, its duplicate and the file.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    descriptors = 2 * (settings.max_connections + REFUSED_CONNECTIONS) + SPARE_DESCRIPTORS
+    descriptors = 3 * settings.max_connections + REFUSED_CONNECTIONS + SPARE_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
         descriptors = min(descriptors, hard)
     if soft != resource.RLIM_INFINITY and soft < descriptors:

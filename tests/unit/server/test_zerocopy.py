@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -198,12 +199,49 @@ async def test_a_head_that_the_socket_takes_in_part(
         client = await slow_client(site, 64 * 1024)
         asked = 0
         while not any(cut):
-            await client.send(get(f"/{asked}/{size}"))
+            assert asked < 5_000, "the socket took each head whole"
+            await asyncio.wait_for(client.send(get(f"/{asked}/{size}")), 10)
             asked += 1
             await asyncio.sleep(0)
         for number in range(asked):
             assert (await client.answer()).body == content[number : number + size]
         await eventually_async(lambda: files.sent == [size] * asked)
+
+
+async def test_a_file_that_leaves_the_page_cache_keeps_the_begin_of_its_request(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zerocopy, "is_cached", lambda *_: all(c.out is None for c in site.state.connections))
+    monkeypatch.setattr(zerocopy, "CACHED_SECONDS", 0.0)
+    async with serving(files) as site:
+        client = await slow_client(site, 64 * 1024)
+        await client.send(get(f"/0/{24 * MIB}"))
+        await eventually_async(lambda: any(c.out for c in site.state.connections))
+        ((cycle, began),) = site.state.running.items()
+        site.state.boot_ms += 5_000
+        while cycle.begun is not None:
+            assert await client.reader.read(MIB)
+        assert site.state.running[cycle] == began
+        while not files.sent:
+            assert await client.reader.read(MIB)
+
+
+async def test_a_request_ends_that_is_cut_before_its_task_begins(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaves(*_: Any) -> bool:
+        if all(c.out is None for c in site.state.connections):
+            return True
+        asyncio.get_running_loop().call_soon(next(iter(site.state.running)).cut)
+        return False
+
+    monkeypatch.setattr(zerocopy, "is_cached", leaves)
+    monkeypatch.setattr(zerocopy, "CACHED_SECONDS", 0.0)
+    async with serving(files) as site:
+        client = await slow_client(site, 64 * 1024)
+        await client.send(get(f"/0/{24 * MIB}"))
+        with suppress(ConnectionError):
+            while await client.reader.read(MIB):
+                pass
+        await eventually_async(lambda: files.sent and not site.state.running)
 
 
 async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
