@@ -32,8 +32,14 @@ SPARE_CORES = 0.5
 
 They need not be where the worker waits for the threads of a slow store: every worker has threads of its own.
 """
+SPARE_CORES_OF_LOOP = 0.35
+"""The same where the event loop's thread alone is that busy: requests then wait for it, however few the threads do."""
 BUSY_TICKS = 4
 """Ticks for which that must hold: a client that begins is idle at first."""
+GATHER_TICKS = 2
+"""Ticks for which two workers must use so little that one takes all connections."""
+RELIEVED_SECONDS = 60.0
+"""Seconds for which a worker keeps connections that relieved another: gathered again, they would wait for its loop."""
 GATHERED_BELOW = 0.6
 """Cores that two workers use together, below which one takes all connections."""
 CROWDED_BELOW = 0.15
@@ -130,8 +136,13 @@ class Balancer:
         self._most = min(state.settings.max_connections, state.settings.max_requests) // 2
         self._idle = IdleCores()
         self._busy_ticks = 0
+        self._gather_ticks = 0
+        self._keeps_until = 0.0
         self._ticked_at = time.monotonic()
         self._cpu_seconds = time.process_time()
+        self._loop_seconds = time.thread_time()
+        self._loop_cores = 0.0
+        """Cores that the event loop's thread used since the last tick."""
         self._timer: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
 
@@ -153,10 +164,10 @@ class Balancer:
     def _tick(self) -> None:
         self._timer = self._state.loop.call_later(TICK_SECONDS, self._tick)
         self._state.loop.add_reader(self._inbox.fileno(), self._adopt)
-        now, used = time.monotonic(), time.process_time()
-        passed = now - self._ticked_at
-        cores = (used - self._cpu_seconds) / passed if passed > 0 else 0.0
-        self._ticked_at, self._cpu_seconds = now, used
+        now, used, by_loop = time.monotonic(), time.process_time(), time.thread_time()
+        passed = max(now - self._ticked_at, 0.001)
+        cores, self._loop_cores = (used - self._cpu_seconds) / passed, (by_loop - self._loop_seconds) / passed
+        self._ticked_at, self._cpu_seconds, self._loop_seconds = now, used, by_loop
         load = WorkerLoad(cores, self._thread_share(), len(self._state.connections))
         self._loads.publish(self._worker, load)
         loads = self._loads.read()
@@ -166,8 +177,8 @@ class Balancer:
 
     def _balance(self, loads: Loads, idle: float | None) -> None:
         own = loads[self._worker]
-        spare = idle is not None and idle > SPARE_CORES
-        relievable = own.threads > BUSY_ABOVE or (own.cores > BUSY_ABOVE and spare)
+        needed = SPARE_CORES_OF_LOOP if self._loop_cores > BUSY_ABOVE else SPARE_CORES
+        relievable = own.threads > BUSY_ABOVE or (own.cores > BUSY_ABOVE and idle is not None and idle > needed)
         self._busy_ticks = self._busy_ticks + 1 if relievable else 0
         if relievable:
             if self._busy_ticks >= BUSY_TICKS and (relief := choose_relief(self._worker, loads, self._most)):
@@ -176,7 +187,10 @@ class Balancer:
                 recent = [one for one in self._state.connections if one.since >= since]
                 room = self._most - loads[worker].connections
                 self._hand_over(recent, min(round(len(recent) * share), room), worker)
-        elif (gatherer := choose_gatherer(self._worker, loads, self._most, idle)) is not None:
+            return
+        gatherer = choose_gatherer(self._worker, loads, self._most, idle)
+        self._gather_ticks = 0 if gatherer is None else self._gather_ticks + 1
+        if gatherer is not None and self._gather_ticks >= GATHER_TICKS and self._state.now >= self._keeps_until:
             self._hand_over(list(self._state.connections), MAX_HANDED, gatherer)
 
     def _switch_acceptor(self, accepting: bool) -> None:
@@ -210,6 +224,7 @@ class Balancer:
             for handed in self._inbox.take():
                 self._acceptor.adopt(handed)
                 found = True
+                self._keeps_until = self._state.now + RELIEVED_SECONDS
         except OSError:  # no descriptor is left: the loop would call this again and again, the next tick is soon enough
             self._state.loop.remove_reader(self._inbox.fileno())
             return False

@@ -226,10 +226,34 @@ async def test_a_busy_worker_is_relieved_and_clients_do_not_notice(tmp_path: Pat
         await eventually_async(lambda: pair.connections() == [4, 4])
         for number, client in enumerate(clients):
             assert (await client.ask(ECHO % (2, b"%02d" % number))).body == b"%02d" % number
+        for _ in range(balancing.GATHER_TICKS):
+            pair.balancers[1]._balance(loads((0.1, 4), (0.1, 4)), 1.0)
+        await asyncio.sleep(0.05)
+        assert pair.connections() == [4, 4], "what relieves stays for a while"
+        pair.balancers[1]._keeps_until = 0.0
+        pair.balancers[1]._gather_ticks = 0
+        pair.balancers[1]._balance(loads((0.1, 4), (0.1, 4)), 1.0)
+        await asyncio.sleep(0.05)
+        assert pair.connections() == [4, 4], "a moment without load is no reason"
         pair.balancers[1]._balance(loads((0.1, 4), (0.1, 4)), 1.0)
         await eventually_async(lambda: pair.connections() == [8, 0])
         for client in clients:
             assert (await client.ask(ECHO % (1, b"b"))).body == b"b"
+            client.close()
+
+
+@pytest.mark.parametrize(("by_loop", "moved"), [(0.99, True), (0.6, False)])
+async def test_a_full_event_loop_needs_less_of_a_core_to_spare(tmp_path: Path, by_loop: float, moved: bool) -> None:
+    async with pair_of_workers(tmp_path) as pair:
+        clients = [await pair.connect() for _ in range(8)]
+        for client in clients:
+            assert (await client.ask(ECHO % (1, b"a"))).body == b"a"
+        pair.balancers[0]._loop_cores = by_loop
+        for _ in range(balancing.BUSY_TICKS):
+            pair.balancers[0]._balance(loads((1.05, 8), (0.0, 0)), 0.4)
+        await asyncio.sleep(0.05)
+        assert (pair.connections() == [4, 4]) is moved
+        for client in clients:
             client.close()
 
 
