@@ -45,7 +45,7 @@ class DeleteMixin(ObjectsDriverBase):
             await self._spread(self._unlink_all, [path for path in further if not path.endswith(SECOND_SUFFIX)])
             await self._spread(self._unlink_all, [path for path in further if path.endswith(SECOND_SUFFIX)])
         if paths:
-            gone = sum(await self._spread(self._unlink_all, paths))
+            gone = sum(await self._spread(self._unlink_listed, paths))
             if gone < len(paths):  # deleted by a process that was killed before its sync, or the mount is missing
                 await self._run_in_thread(self._check_mounted)
         if len(paths) < len(locators):
@@ -76,14 +76,23 @@ class DeleteMixin(ObjectsDriverBase):
 
     def _unlink_all(self, paths: Sequence[str]) -> int:
         gone = [path for path in paths if self._unlink(path)]
-        syncs = {low: self._directory(low) for low in sorted({shard_of(path) for path in gone})}
+        self._sync_directories(gone)
+        return len(gone)
+
+    def _unlink_listed(self, paths: Sequence[str]) -> int:
+        """Unlink files that were there. A process may have been killed between its unlink and its sync of one."""
+        gone = sum(map(self._unlink, paths))
+        self._sync_directories(paths)
+        return gone
+
+    def _sync_directories(self, paths: Sequence[str]) -> None:
+        syncs = {low: self._directory(low) for low in sorted({shard_of(path) for path in paths})}
         if any(syncs.values()):
             with map_errors():
                 for directory in syncs.values():
                     if directory is not None:
                         directory.sync()
             self._at("discard.synced")
-        return len(gone)
 
     def _unlink(self, path: str) -> bool:
         with map_errors():

@@ -19,6 +19,7 @@ from sluice_s3.app.jobs.pacing import SPREAD_SECONDS, Pacer
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.errors import StoreFailed
 
 logger = logging.getLogger("sluice.jobs")
 
@@ -88,14 +89,24 @@ class GarbageCollector:
             _, batch = self._due[0]
             try:
                 await self._discard(batch.entries)
-            except BaseException:
+            except BaseException as error:
                 self._due.rotate(-1)  # after the others, so that an entry that always fails does not block them
+                if type(error.__cause__) is StoreFailed:  # perhaps of one file; not so of a missing or silent store
+                    self._split_last()
                 raise
             self._due.popleft()
             self._due_entries -= len(batch.entries)
             self._waiting_entries -= len(batch.entries)
             removed += len(batch.entries)
         return removed
+
+    def _split_last(self) -> None:
+        """Halve the last batch, so that an entry that always fails ends up alone."""
+        since, batch = self._due.pop()
+        half = (len(batch.entries) + 1) // 2
+        for some in (batch.entries[:half], batch.entries[half:]):
+            if some:
+                self._due.append((since, _Batch(batch.seen_at, some)))
 
     async def _look(self) -> None:
         """Read new entries, and find those that are due."""

@@ -146,6 +146,7 @@ class RequestCycle:
                 self._report_failure()
         finally:
             del request.receive  # a reference cycle, which would wait for the garbage collector
+            request.whole_body = None  # the connection keeps its last request, and no longer counts these bytes
             if self.chunks is not None:
                 self._drop_buffered()
             self._release_slot()

@@ -80,6 +80,29 @@ async def test_garbage_goes_in_steps_beside_requests_and_at_once_without(setting
         assert (clock.sleeps > 2) is busy
 
 
+async def test_a_file_that_cannot_be_removed_keeps_no_other(settings: Settings) -> None:
+    clock = Clock()
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("b", "owner", "r", 10)
+        for number in range(12):
+            await put(store, bucket, f"k{number}", b"x")
+        (bad,) = (settings.data / "data").glob(f"*/{files(settings)[5]}")
+        bad.unlink()
+        bad.mkdir()
+        for number in range(12):
+            await objects.delete(store, bucket.id, f"k{number}", None, None, {})
+        garbage = collector(store, clock, busy=False)
+        await garbage.run_once()
+        clock.ms += 1000 * GRACE
+        for _ in range(12):
+            with pytest.raises(StoreUnavailable):
+                await garbage.run_once()
+        assert (await store.index.discard_backlog("default"))[0] == 1
+        bad.rmdir()
+        assert await garbage.run_once() == 1
+        assert await store.index.discard_backlog("default") == (0, 0)
+
+
 async def test_a_store_with_more_garbage_than_fits_into_memory_does_not_wait(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -406,3 +406,14 @@ async def test_a_whole_body_is_held_once() -> None:
         assert len(held) == 1
         assert held[0] is whole
         await eventually_async(lambda: not site.state.memory.buffered)
+
+
+async def test_an_idle_connection_holds_no_body() -> None:
+    async with serving(Holding()) as site:
+        client = await site.connect()
+        assert (await client.ask(HEAD + b"Content-Length: 1000\r\n\r\n" + b"x" * 1000)).status == 204
+        (connection,) = site.state.connections
+        last = connection.parsed
+        assert last is not None
+        await eventually_async(lambda: not site.state.running)
+        assert last.request.whole_body is None

@@ -143,7 +143,7 @@ async def test_what_discard_many_took_away_is_synced(driver: ObjectsDriver, monk
     assert set(synced) == {"01", "02"}
     synced.clear()
     await driver.discard_many(locators)
-    assert synced == []
+    assert set(synced) == {"01", "02"}, "a process may have been killed between its unlink and its sync"
 
 
 async def test_locators_and_ids(driver: ObjectsDriver) -> None:
