@@ -138,10 +138,10 @@ class Server:
         while (state.connections or state.running) and state.loop.time() < deadline:  # noqa: ASYNC110 - two sets
             await asyncio.sleep(0.02)
         tasks = [cycle.task for cycle in state.running if cycle.task is not None]
+        for cycle in list(state.running):
+            cycle.cut()
         for connection in list(state.connections):
             connection.abort()
-        for task in tasks:
-            task.cancel()
         if tasks:
             logger.warning("%d requests were cut off after the graceful time", len(tasks))
             await asyncio.wait(tasks, timeout=5)
