@@ -50,6 +50,36 @@ def read(s3: Any, key: str) -> bytes:
     return body
 
 
+def additions(s3: Any, upload: str, name: int) -> dict[str, bytes | None]:
+    """Requests that need space: each is refused, or has its effect in space that the log gave back.
+
+    Returns for each key the body that was stored, None where every request was refused.
+    """
+    added: dict[str, bytes | None] = {}
+    source = {"CopySource": f"{BUCKET}/small-0000"}
+    for _ in range(5):
+        for key, call, given, body in [
+            *((f"put-{size}-{name}", s3.put_object, {"Body": body}, body) for size, body in BODIES.items()),
+            (f"put-empty-{name}", s3.put_object, {"Body": b""}, b""),
+            (f"copy-{name}", s3.copy_object, source, SMALL),
+        ]:
+            answer = outcome(call, Bucket=BUCKET, Key=key, **given)
+            assert answer in (FULL, (200, ""))
+            added[key] = added.get(key) if answer == FULL else body
+        part = {"UploadId": upload, "PartNumber": 1 + name, "Body": SMALL}
+        assert outcome(s3.upload_part, Bucket=BUCKET, Key="upload", **part) in (FULL, (200, ""))
+        assert outcome(s3.create_multipart_upload, Bucket=BUCKET, Key=f"upload-{name}") in (FULL, (200, ""))
+    return added
+
+
+def check_added(s3: Any, added: dict[str, bytes | None]) -> None:
+    for key, body in added.items():
+        if body is None:
+            assert outcome(s3.head_object, Bucket=BUCKET, Key=key)[0] == 404
+        else:
+            assert read(s3, key) == body
+
+
 def test_deletes_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
     s3 = client(gateway.endpoint, max_pool_connections=2 * CLIENTS)
     s3.create_bucket(Bucket=BUCKET)
@@ -62,29 +92,14 @@ def test_deletes_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
         large.append(f"large-{len(large):04}")
     disk.fill()
     # until also what the log had before is used up, and nothing goes in that asks nothing of the data's disk
-    for number in range(100_000):
-        if outcome(s3.put_object, Bucket=BUCKET, Key=f"empty-{number:06}", Body=b"") == FULL:
-            break
-    refusals = [
-        *({"call": s3.put_object, "Key": f"refused-{size}", "Body": body} for size, body in BODIES.items()),
-        {"call": s3.put_object, "Key": "refused", "Body": b""},
-        {"call": s3.upload_part, "Key": "upload", "UploadId": upload, "PartNumber": 1, "Body": SMALL},
-        {"call": s3.create_multipart_upload, "Key": "refused"},
-        {"call": s3.copy_object, "Key": "refused", "CopySource": f"{BUCKET}/small-0000"},
-    ]
-
-    def refused(stop: int) -> None:
-        for _ in range(stop):
-            for one in refusals:
-                assert outcome(**one, Bucket=BUCKET) == FULL
-
+    empty = (outcome(s3.put_object, Bucket=BUCKET, Key=f"empty-{number:06}", Body=b"") for number in range(100_000))
+    assert FULL in empty
     with ThreadPoolExecutor(2 * CLIENTS) as clients:
-        others = [clients.submit(refused, 5) for _ in range(CLIENTS)]
+        others = [clients.submit(additions, s3, upload, name) for name in range(CLIENTS)]
         gone = [f"small-{number:04}" for number in range(1, count // 2)]
         answers = list(clients.map(lambda key: outcome(s3.delete_object, Bucket=BUCKET, Key=key), gone))
         assert answers == [(204, "")] * len(gone)
-        for other in others:
-            other.result()
+        added = {key: body for other in others for key, body in other.result().items()}
     answer = s3.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in large[1:]]})
     assert "Errors" not in answer
     s3.abort_multipart_upload(Bucket=BUCKET, Key="upload", UploadId=upload)
@@ -92,6 +107,7 @@ def test_deletes_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
     assert read(s3, large[0]) == LARGE
     assert read(s3, "small-0000") == SMALL
     assert s3.list_objects_v2(Bucket=BUCKET, Prefix="small")["KeyCount"] == count - len(gone)
+    check_added(s3, added)
     gateway.kill()
     gateway.env["SLUICE_DISCARD_GRACE"] = "0"
     gateway.start()
@@ -100,7 +116,7 @@ def test_deletes_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
         again = {"Bucket": BUCKET, "Key": f"again-{size}", "Body": body}
         eventually(lambda again=again: outcome(s3.put_object, **again) == (200, ""), "space came back")
         assert read(s3, f"again-{size}") == body
-    assert outcome(s3.head_object, Bucket=BUCKET, Key="refused")[0] == 404
+    check_added(s3, added)
 
 
 def test_a_restart_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
