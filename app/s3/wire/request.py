@@ -96,7 +96,7 @@ class S3Request:
     website = False
     """It is to a website, by its Host or its port."""
     # the target
-    request_id: str
+    request_id = ""
     query: dict[str, str]
     bucket: str | None = None
     key: str | None = None
@@ -157,6 +157,8 @@ class S3Request:
     bucket_tags: dict[str, str] | None = None
     """The tags of its new bucket."""
     # for the epilogue: headers, access log, metrics
+    received = 0
+    """Bytes of its body that arrived, with their framing; set at its end."""
     started: float
     """When its response began, by `time.perf_counter`."""
     responded: float

@@ -13,14 +13,7 @@ from typing import Any, cast
 
 import httptools
 
-from sluice_s3.app.s3.errors import (
-    BadRequest,
-    InternalError,
-    InvalidURI,
-    RequestHeaderSectionTooLarge,
-    S3Error,
-    SlowDown,
-)
+from sluice_s3.app.s3 import errors
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.server.http.at_once import answer_at_once
 from sluice_s3.app.server.http.cycle import RequestCycle
@@ -89,7 +82,7 @@ class Connection(FlowControl):
         """Bytes of the body that will still bypass the parser."""
         self.chunked_bytes = 0
         """Bytes of a chunked body received, framing included."""
-        self.error: S3Error | None = None
+        self.error: errors.S3Error | None = None
         """Why the parser was stopped; answered after the requests before it."""
         self.fresh = True
         self.since = self.progress = state.now
@@ -107,7 +100,7 @@ class Connection(FlowControl):
             self.template[TRUSTED_PROXY] = True
         self.since = self.progress = self.write_progress = state.now
         over = len(state.connections) - state.settings.max_connections
-        self.error = SlowDown() if over > 0 else None
+        self.error = errors.SlowDown() if over > 0 else None
         if over > REFUSED_CONNECTIONS:
             self.transport.abort()
 
@@ -167,23 +160,23 @@ class Connection(FlowControl):
                 self.parser = body_parser(self, self.parsed.length)
             self._parse_read(data[upgrade.args[0] :], was_in_head, limit)
         except httptools.HttpParserInvalidURLError:
-            self._malformed(InvalidURI())
+            self._malformed(errors.InvalidURI())
         except httptools.HttpParserError as error:
             if self.error is None and isinstance(error, httptools.HttpParserCallbackError):
                 logger.error("a callback of the parser failed", exc_info=error)
-                self.error = InternalError()
-            self._malformed(self.error or BadRequest())
+                self.error = errors.InternalError()
+            self._malformed(self.error or errors.BadRequest())
         else:
             if self.in_head:
                 self.head_bytes += len(data) if was_in_head else 0
                 if self.head_bytes > limit or len(self.fields) > 2 * self.state.max_headers:
-                    self._malformed(RequestHeaderSectionTooLarge())
+                    self._malformed(errors.RequestHeaderSectionTooLarge())
             elif self.direct:
                 self._leave_parser()
             elif self.parsed is not None and self.parsed.length is None:
                 self.chunked_bytes += len(data)
                 if not self.parsed.complete and is_mostly_framing(self.chunked_bytes, self.parsed.received, limit):
-                    self._malformed(BadRequest("The framing of the body is larger than the body."))
+                    self._malformed(errors.BadRequest("The framing of the body is larger than the body."))
 
     def _begin_head(self) -> None:
         self.in_head = True
@@ -202,7 +195,7 @@ class Connection(FlowControl):
         """Take a fragment of the target."""
         self.target = self.target + url if self.target else url
         if len(self.target) > MAX_TARGET:
-            self._stop(InvalidURI())
+            self._stop(errors.InvalidURI())
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one field; fields after the body are trailers and are dropped."""
@@ -218,7 +211,7 @@ class Connection(FlowControl):
         try:
             framing = set_head(request, method, version, self.target, self.fields)
             check_limits(self, framing, state)
-        except S3Error as error:
+        except errors.S3Error as error:
             self._stop(error)
         request.scheme = self.template["scheme"]
         request.client = self.client
@@ -281,7 +274,7 @@ class Connection(FlowControl):
         if cycle.response_complete and cycle is self.active:
             self._next()
 
-    def _stop(self, error: S3Error) -> None:
+    def _stop(self, error: errors.S3Error) -> None:
         self.error = error
         raise error
 
@@ -345,12 +338,12 @@ class Connection(FlowControl):
 
     def application_failed(self, cycle: RunningRequest) -> None:
         """Handle an application that ended without a complete answer."""
-        if cycle is self.active and (not cycle.started or cycle.head is not None):
-            self.refuse(InternalError())
+        if cycle is self.active and not cycle.head_sent:
+            self.refuse(errors.InternalError())
         else:
             self.abort()
 
-    def _malformed(self, error: S3Error) -> None:
+    def _malformed(self, error: errors.S3Error) -> None:
         """Refuse bytes that are no request, or one that is not supported."""
         parsed = self.parsed
         self.input_closed = True
@@ -360,9 +353,8 @@ class Connection(FlowControl):
         if parsed is not None and not parsed.complete:
             # the framing of a body is broken
             if parsed is self.active:
-                started = parsed.started and parsed.head is None
-                self._abandon()
-                if started:
+                if parsed.head_sent:
+                    self._abandon()
                     self.transport.abort()
                 else:
                     self.refuse(error)
@@ -371,16 +363,22 @@ class Connection(FlowControl):
         if self.active is None:
             self.refuse(error)
 
-    def refuse(self, error: S3Error) -> None:
+    def refuse(self, error: errors.S3Error) -> None:
         """Answer without the application, and close the connection."""
+        state, active = self.state, self.active
         self._abandon()
         self.error = None
         if self.transport.is_closing():
             return
         resource = self.target.partition(b"?")[0].decode("latin-1") if len(self.target) <= MAX_TARGET else ""
-        request_id, answer = render_error(error, self.state.default_head, resource)
+        running = active if active in state.running and self.responder is not None else None
+        known = "" if running is None else running.request.request_id
+        request_id, answer = render_error(error, state.default_head, resource, known)
         self.transport.write(answer)
-        self.state.record_refusal(request_id, error.code, error.status, len(answer), self.client)
+        if running is not None:
+            running.refused = error, len(answer)  # its own end counts it
+        else:
+            state.record_refusal(request_id, error.code, error.status, len(answer), self.client)
         self.end(linger=True)
 
     def _abandon(self) -> None:

@@ -9,16 +9,17 @@ from collections.abc import Coroutine
 from typing import Any
 
 from sluice_s3.app.eager_task import enter_task, start_eagerly
-from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.errors import DataDamaged, StoreUnavailable
 from sluice_s3.app.s3.errors import S3Error, SlowDown
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http.interfaces import Message, RequestConnection
 from sluice_s3.app.server.http.request_head import Framing
-from sluice_s3.app.server.http.response_head import NO_FIELDS, render_head, split_framing, write_joined, write_response
+from sluice_s3.app.server.http.response_head import CONNECTION_CLOSE, NO_FIELDS, write_response
+from sluice_s3.app.server.http.response_writer import ResponseWriter
 from sluice_s3.app.server.http.scope import LIVE, build_scope
 from sluice_s3.app.server.http.state import HttpState
-from sluice_s3.app.server.http.stream_response import BegunFile, send_stream
+from sluice_s3.app.server.http.stream_response import BegunFile, send_stream, warn_of_cut
 from sluice_s3.app.server.http.zerocopy import ClientGone
 
 logger = logging.getLogger("sluice.server")
@@ -35,7 +36,6 @@ JOINED_FRAGMENT_BYTES = 1024
 """Bytes below which a fragment of a body is joined to the one before."""
 DRAINED = 64 * 1024
 """Bytes of an unread body that are dropped after an early answer. A longer body closes the connection."""
-CONNECTION_CLOSE = (b"connection", b"close")
 
 
 class RequestCycle:
@@ -61,16 +61,14 @@ class RequestCycle:
     rest: Coroutine[Any, Any, Response] | None = None
     begun: BegunFile | None = None
     """The rest of its response, where the connection has begun it: see `answer_at_once`."""
-    sent_before = 0
-    """Bytes of the body that were sent before the rest of the response became a coroutine's."""
-    head: bytes | None = None
-    """The head of the answer, written together with the start of its body."""
+    writer: ResponseWriter | None = None
+    """Writes an answer that is not whole when it starts."""
+    sent = 0
+    """Bytes of the answer's body that were sent."""
     started = False
     response_complete = False
-    bodiless = False
-    chunked = False
-    left = 0
-    """Bytes left of the answer's body; -1 when its length is unknown."""
+    refused: tuple[S3Error, int] | None = None
+    """What the server answered instead of the application, and the bytes of that answer."""
 
     def __init__(
         self,
@@ -113,29 +111,25 @@ class RequestCycle:
 
     async def _run(self) -> None:
         request, responder = self.request, self.connection.responder
-        response, sent = None, 0
+        response = None
         try:
-            try:
-                if responder is None:
-                    await self._call_application()
+            if responder is None:
+                await self._call_application()
+            else:
+                response = await (self.rest or responder.respond(request))
+                body = response.body
+                if isinstance(body, bytes):
+                    if self.connection.write_paused:
+                        await self.connection.wait_until_drained()
+                    self._write(response, body)
                 else:
-                    response = await (self.rest or responder.respond(request))
-                    body = response.body
-                    if isinstance(body, bytes):
-                        if self.connection.write_paused:
-                            await self.connection.wait_until_drained()
-                        self._write(response, body)
-                        sent = len(body)
-                    else:
-                        sent = await send_stream(self, response, body)
-            finally:
-                self.record(response, sent)
+                    await send_stream(self, response, body)
         except ClientGone:
             pass
         except asyncio.CancelledError:
             self.connection.abort()
-        except StoreUnavailable as error:  # in the middle of a body: before it, there is an error response
-            logger.warning("%s: an answer was cut off: %s", request.request_id, error.__cause__ or error)
+        except (StoreUnavailable, DataDamaged) as error:  # in a body: before it, there is an error response
+            warn_of_cut(request, error)
             self._report_failure()
         except Exception:
             logger.exception("exception in the application")
@@ -150,12 +144,22 @@ class RequestCycle:
             if self.chunks is not None:
                 self._drop_buffered()
             self._release_slot()
+            self.record(response)
 
-    def record(self, response: Response | None, sent: int) -> None:
-        """End as a running request, and count it."""
+    def record(self, response: Response | None) -> None:
+        """End as a running request, and count it once, with the answer that its client gets."""
         self.state.running.pop(self, None)
-        if self.connection.responder is not None:
-            self.connection.responder.record(self.request, response, sent)
+        responder, request = self.connection.responder, self.request
+        if responder is None:
+            return
+        if self.refused is not None:
+            error, self.sent = self.refused
+            request.error_code, response = error.code, Response(error.status)
+        request.received = self.received
+        try:
+            responder.record(request, response, self.sent)
+        except Exception:
+            logger.exception("a request could not be recorded")
 
     async def _call_application(self) -> None:
         await enter_task()  # FastAPI needs one
@@ -174,6 +178,7 @@ class RequestCycle:
         connection, fields = self.connection, NO_FIELDS if self.keep_alive else [CONNECTION_CLOSE]
         write_response(connection.transport, response, body, self.state.default_head, fields)
         self.started = self.response_complete = True
+        self.sent = len(body)
         if self.waiter is not None:
             self._wake()
         connection.complete_cycle(self)
@@ -240,6 +245,11 @@ class RequestCycle:
             self._wake()
 
     @property
+    def head_sent(self) -> bool:
+        """The head of the answer was written: no other answer is possible."""
+        return self.started and (self.writer is None or self.writer.head is None)
+
+    @property
     def wants_body(self) -> bool:
         """The application waits for body that has not arrived."""
         return self.waiter is not None and not self.complete and not self.waiter.done()
@@ -283,7 +293,8 @@ class RequestCycle:
     # ASGI
     async def receive(self) -> Message:
         """Return the next fragment of the body as it came from the socket, or `http.disconnect`."""
-        if not self.complete and self.has_slot is not (self.request.account_id is None):
+        over = self.disconnected or self.response_complete
+        if not (over or self.complete) and self.has_slot is not (self.request.account_id is None):
             self._update_slot()
         if self.expects_continue:
             self._send_continue()
@@ -330,70 +341,30 @@ class RequestCycle:
             raise ClientGone
         kind = message["type"]
         if kind == "http.response.start":
-            self._start(message["status"], message.get("headers", ()), message.get("head", b""), message.get("length"))
-        elif not self.started or self.response_complete:
+            self._start(message)
+        elif self.writer is None or self.response_complete:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
         elif kind == "http.response.body":
-            self._body(message.get("body", b""), message.get("more_body", False))
+            more = message.get("more_body", False)
+            self.writer.write(message.get("body", b""), more)
+            if not more:
+                self._complete()
         elif kind == LIVE:
             self.state.leave_running(self)
         else:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
 
-    def _start(self, status: int, headers: Any, rendered: bytes, length: int | None) -> None:
+    def _start(self, message: Message) -> None:
         if self.started:
             raise RuntimeError("the answer has started already")
         self._close_unless_read()
-        fields, length, closes = split_framing(headers, length)
-        self.keep_alive = self.keep_alive and not closes
-        self.bodiless = status in (204, 304) or self.request.method == "HEAD"
-        if length is not None:
-            self.left = 0 if self.bodiless else length
-        elif not self.bodiless:
-            if self.version == "1.1":
-                self.chunked = True
-                fields.append((b"transfer-encoding", b"chunked"))
-            else:
-                self.keep_alive = False
-                self.left = -1
-        if not self.keep_alive:
-            fields.append(CONNECTION_CLOSE)
-        self.head = render_head(status, self.state.default_head, rendered, fields)
+        self.writer = ResponseWriter(self.connection.transport)
+        self.keep_alive = self.writer.start(
+            message, self.request.method, self.version, self.state.default_head, keep_alive=self.keep_alive
+        )
         self.started = True
 
-    def _body(self, body: bytes, more: bool) -> None:
-        if self.bodiless:
-            body = b""
-        elif self.chunked:
-            end = b"" if more else b"0\r\n\r\n"
-            body = b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end
-        elif self.left >= 0:
-            self._count(len(body))
-        transport = self.connection.transport
-        head, self.head = self.head, None
-        if head is not None:
-            write_joined(transport, head, body)
-        elif body:
-            transport.write(body)
-        if not more:
-            self._complete()
-
-    def take_head(self, count: int) -> bytes:
-        """Count bytes of the body that bypass `send`; return the head if it has to be sent before them."""
-        if self.chunked or self.left < 0:
-            raise RuntimeError("a file needs a content-length")
-        self._count(count)
-        head, self.head = self.head, None
-        return head or b""
-
-    def _count(self, size: int) -> None:
-        if size > self.left:
-            raise RuntimeError("the answer is longer than its content-length")
-        self.left -= size
-
     def _complete(self) -> None:
-        if self.left > 0:
-            raise RuntimeError("the answer is shorter than its content-length")
         self.response_complete = True
         self._drop_buffered()
         if self.waiter is not None:

@@ -9,9 +9,9 @@ from sluice_s3.app.s3.wire.xml import error_document
 from sluice_s3.app.server.http.response_head import status_line
 
 
-def render_error(error: S3Error, default_head: bytes, resource: str = "") -> tuple[str, bytes]:
-    """Return a new request id and the bytes of an answer that closes the connection."""
-    request_id = secrets.token_hex(8).upper()
+def render_error(error: S3Error, default_head: bytes, resource: str, request_id: str) -> tuple[str, bytes]:
+    """Return the request id, a new one if it is empty, and the bytes of an answer that closes the connection."""
+    request_id = request_id or secrets.token_hex(8).upper()
     body = error_document(error, resource, request_id)
     head = (
         f"content-type: application/xml\r\ncontent-length: {len(body)}\r\nx-amz-request-id: {request_id}\r\n"

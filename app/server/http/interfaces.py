@@ -63,10 +63,15 @@ class RunningRequest(Protocol):
     """The request body has arrived whole."""
     waited: float
     """Seconds that the application waited for the body, as of the last sweep."""
-    head: bytes | None
-    """The head of the answer, until it is written."""
     started: bool
     response_complete: bool
+    refused: tuple[S3Error, int] | None
+    """What the server answered instead of the application, and the bytes of that answer."""
+
+    @property
+    def head_sent(self) -> bool:
+        """The head of the answer was written: no other answer is possible."""
+        ...
 
     @property
     def wants_body(self) -> bool:

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from sluice_s3.app.s3.wire.response import Headers, Response, render_headers
 
 NO_FIELDS: Headers = []
+CONNECTION_CLOSE = (b"connection", b"close")
 JOINED = 64 * 1024
 """Bytes of a body that is copied behind its head, to need one write."""
 

@@ -79,7 +79,10 @@ class Sweeper:
         for cycle, began in list(state.running.items()):
             if began > oldest_start:
                 break
-            cycle.cut()
+            try:
+                cycle.cut()
+            except Exception:
+                logger.exception("the end of a request failed")
         if self._publish is not None:
             oldest = next(iter(state.running.values()), None)
             self._publish(state.boot_ms, oldest, len(state.running), len(state.connections))

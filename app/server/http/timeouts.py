@@ -40,7 +40,7 @@ def _watch_body(connection: OpenConnection, active: RunningRequest, state: HttpS
     """Count the time of waiting for the client, not for a disk or memory. Ends a wait that is too long."""
     active.waited += state.now - connection.swept_at
     if state.now - connection.progress > state.settings.body_timeout or active.is_late():
-        if active.started:
+        if active.head_sent:
             connection.abort()
         else:
             connection.refuse(RequestTimeout())

@@ -9,7 +9,6 @@ too, because the descriptor number of a closed connection can be reused under it
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import socket
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Protocol
 from sluice_s3.app.server.http.interfaces import RequestConnection
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.storage_drivers.base import FileSlice
-from sluice_s3.storage_drivers.errors import DriverError, StoreFailed
+from sluice_s3.storage_drivers.errors import BlobDamaged, DriverError, StoreFailed
 from sluice_s3.storage_drivers.page_cache import is_cached
 
 THREAD_BYTES = 4 * 1024 * 1024
@@ -28,6 +27,7 @@ CACHED_BYTES = 16 * 1024 * 1024
 """The same on the event loop, about 2 ms; so many are looked for in the page cache at a time, at 5 µs a MiB."""
 CACHED_SECONDS = 0.5
 """Seconds for which found bytes count as cached. Evicted since, they are read on the event loop, from a local disk."""
+CUT_SHORT = "a file ended before the length that was promised"
 COPIED_BYTES = 16 * 1024
 """Bytes of a head and of the file behind it that are copied for one write."""
 
@@ -78,7 +78,7 @@ class FileSender:
     def send_cached(self) -> bool:
         """Send the next piece if the page cache holds it; False if it does not, or if earlier bytes wait.
 
-        Raises OSError.
+        Raises OSError and BlobDamaged.
         """
         transport = self._connection.transport
         if transport.get_write_buffer_size() or not self._is_cached():
@@ -122,7 +122,7 @@ class FileSender:
             if self.left and (self._needs_watch or self.send_cached()) and self.left:
                 self._watch = self._watch or _RoomWatch(self._state.loop, self._connection, self._go_on)
                 return
-        except OSError as failure:
+        except (OSError, DriverError) as failure:
             error = failure
         self.end(error)
 
@@ -165,9 +165,9 @@ class _RoomWatch:
 async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
     """Send `head`, then the bytes of a slice, which it leaves empty.
 
-    Raises ClientGone when the reader is gone or stuck, and OSError when the file cannot be read or is too short: the
-    connection then closes, since the announced length cannot be sent. The descriptor is no longer in use then, but by
-    the thread of an abandoned store.
+    Raises ClientGone when the reader is gone or stuck, OSError or DriverError when the file cannot be read or is too
+    short: the connection then closes, since the announced length cannot be sent. The descriptor is no longer in use
+    then, but by the thread of an abandoned store.
     """
     connection, loop = cycle.connection, cycle.state.loop
     sender = FileSender(cycle.state, connection, head, file)
@@ -186,14 +186,10 @@ async def send_file(cycle: FileRequest, head: bytes, file: FileSlice) -> None:
                 _check(cycle)
     except ConnectionError:
         connection.abort()
-        _check(cycle)
-        raise
-    except OSError:
-        connection.abort()
-        raise
-    except DriverError:  # abandoned, perhaps with a thread that hangs
-        connection.abort()
         raise ClientGone from None
+    except (OSError, DriverError):
+        connection.abort()
+        raise
     finally:
         sender.end(None)
 
@@ -204,7 +200,7 @@ def _check(cycle: FileRequest) -> None:
 
 
 async def _send_cached(sender: FileSender, loop: asyncio.AbstractEventLoop) -> None:
-    """Send what the page cache holds. Raises OSError, and ClientGone once the connection is lost."""
+    """Send what the page cache holds. Raises as `send_cached`, and ClientGone once the connection is lost."""
     ended: asyncio.Future[None] = loop.create_future()
 
     def on_end(error: Exception | None) -> None:
@@ -265,7 +261,7 @@ class _SharedSocket:
 
 
 async def _send_in_thread(cycle: FileRequest, head: bytes, file: FileSlice) -> tuple[int, bytes]:
-    """Send the next piece in a thread. Returns and raises as `_send_some`."""
+    """Send the next piece in a thread. Returns and raises as `_send_some`, and raises ClientGone."""
     connection = cycle.connection
     connection.out = connection.transport.get_extra_info("socket").dup()
     shared = _SharedSocket(connection.out, file)
@@ -276,16 +272,21 @@ async def _send_in_thread(cycle: FileRequest, head: bytes, file: FileSlice) -> t
             future = file.hop(_send_and_leave, shared, head, file.fd, file.offset, count)
         except RuntimeError as error:
             raise StoreFailed("the store is closed") from error
-        return await _uninterrupted(future, shared.out)
+        sent = await _uninterrupted(future, shared.out)
     except DriverError:
         shutdown_socket(shared.out)
         raise
     finally:
         connection.out = None
         shared.close()
+    if sent is None:
+        raise ClientGone
+    return sent
 
 
-async def _uninterrupted(future: asyncio.Future[tuple[int, bytes]], out: socket.socket) -> tuple[int, bytes]:
+async def _uninterrupted(
+    future: asyncio.Future[tuple[int, bytes] | None], out: socket.socket
+) -> tuple[int, bytes] | None:
     """Return the result of a thread. When cancelled, end what it sends, and wait until it no longer does."""
     try:
         return await asyncio.shield(future)
@@ -302,11 +303,14 @@ async def _uninterrupted(future: asyncio.Future[tuple[int, bytes]], out: socket.
         raise
 
 
-def _send_and_leave(shared: _SharedSocket, head: bytes, file: int, offset: int, count: int) -> tuple[int, bytes]:
+def _send_and_leave(shared: _SharedSocket, head: bytes, file: int, offset: int, count: int) -> tuple[int, bytes] | None:
+    """Return as `_send_some`; None when the client is gone, which must not count as an error of the store."""
     if not shared.use():
-        raise ClientGone
+        return None
     try:
         return _send_some(shared.out.fileno(), head, file, offset, count)
+    except (BrokenPipeError, ConnectionResetError):
+        return None
     finally:
         shared.leave()
 
@@ -315,7 +319,8 @@ def _send_some(out: int, head: bytes, file: int, offset: int, count: int) -> tup
     """Send what the socket takes of a head and of `count` bytes of a file.
 
     Return how many bytes of the file are taken, and what is left of the head and of the bytes copied behind it. A short
-    count is not followed by a second call, whose refusal would cost more. Raises OSError.
+    count is not followed by a second call, whose refusal would cost more. Raises OSError, and BlobDamaged for a file
+    that is too short.
     """
     taken = 0
     if head:
@@ -333,8 +338,12 @@ def _send_some(out: int, head: bytes, file: int, offset: int, count: int) -> tup
         sent = os.sendfile(out, file, offset + taken, count - taken)
     except BlockingIOError:
         return taken, b""
+    except OSError:
+        if taken:
+            return taken, b""  # these were sent; the next call fails
+        raise
     if not sent:
-        raise OSError(errno.EIO, "a file ended before the length that was promised of it")
+        raise BlobDamaged(CUT_SHORT)
     return taken + sent, b""
 
 

@@ -114,7 +114,7 @@ class WorkerContext:
 
     def observe(self, request: S3Request, status: int, code: str, sent: int, seconds: float) -> None:
         """Count and log an answered request. `status` is 0 when its connection was lost before an answer."""
-        received = request.content_length or 0
+        received = request.received
         status = status or 499
         self.counters.count_request(request.operation, status, request.timings, seconds, received, sent, code)
         if self._buckets is not None and (row := request.bucket_row or request.named_bucket) is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.store.reading import BodyStream
+from sluice_s3.storage_drivers.threads import StoreThreadPool
 from sluice_s3.storage_drivers.types import FileSlice
 
 
@@ -21,6 +22,8 @@ class Files:
         self.path = path
         self.nowait = True
         """Of the slices: whether they may be sent on the event loop."""
+        self.threads: StoreThreadPool | None = None
+        """Read the slices; None: any thread."""
         self.waits = False
         """Whether an answer first lets others run, so that it is a task."""
         self.sent: list[int] = []
@@ -53,5 +56,5 @@ class Files:
         if isinstance(part, bytes):
             return part
         opened = FileSlice(os.open(self.path, os.O_RDONLY), *part)
-        opened.nowait = self.nowait
+        opened.nowait, opened.threads = self.nowait, self.threads
         return opened

@@ -28,6 +28,8 @@ class Site:
     port: int
     clients: list[AsyncConnection] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
+    refusals: list[tuple[str, str, int, int, str]] = field(default_factory=list)
+    """Request id, code, status, bytes and client of each answer without the application."""
 
     async def connect(self, **options: Any) -> AsyncConnection:
         limit = 64 * 1024 * 1024
@@ -53,7 +55,12 @@ async def serving(
 ) -> AsyncIterator[Site]:
     """Serve an ASGI application, or a responder, with settings of choice. Requests start eagerly, as they do there."""
     settings = Settings(data=Path("unused"), **options)
-    state = HttpState(settings, BodyMemoryBudget(settings.max_body_memory))
+    refusals: list[tuple[str, str, int, int, str]] = []
+
+    def on_refused(request_id: str, code: str, status: int, sent: int, client: str) -> None:
+        refusals.append((request_id, code, status, sent, client))
+
+    state = HttpState(settings, BodyMemoryBudget(settings.max_body_memory), on_refused=on_refused)
     sweeper = Sweeper(state)
     server_tls = client_tls = None
     if cert is not None:
@@ -70,7 +77,7 @@ async def serving(
     server = await loop.create_server(connect, "127.0.0.1", 0, ssl=server_tls)
     if sweeps:
         sweeper.start()
-    site = Site(state, sweeper, server.sockets[0].getsockname()[1], tls=client_tls)
+    site = Site(state, sweeper, server.sockets[0].getsockname()[1], tls=client_tls, refusals=refusals)
     try:
         yield site
     finally:
