@@ -238,10 +238,8 @@ class Store:
         try:
             with translate_driver_errors():
                 locator = await self.driver.put(blob_id, source, timings, piece, make_header)
-        except BaseException as error:
-            # a mount that failed may hold something of it all the same
-            if not isinstance(error, DomainError) or await self._is_gone(blob_id):
-                await self.ids.settle(blob_id)
+        except BaseException:
+            await self._settle_if_gone(blob_id)
             raise
         crash_point("store.durable")
         try:
@@ -331,9 +329,8 @@ class Store:
         try:
             with translate_driver_errors():
                 return StoredBlob(await self.driver.put(blob_id, source, {}, piece, make_header), blob_id)
-        except BaseException as error:
-            if not isinstance(error, DomainError) or await self._is_gone(blob_id):
-                await self.ids.settle(blob_id)
+        except BaseException:
+            await self._settle_if_gone(blob_id)
             raise
 
     async def _write_record(self, piece: Buffer, source: BodySource, make_header: Callable[[], bytes]) -> str:
@@ -364,13 +361,16 @@ class Store:
         else:
             await self._take_back(blob.blob_id, blob.locator)
 
-    async def _is_gone(self, blob_id: int) -> bool:
-        """Remove what may exist under an id; return False when the orphan sweeper must do that."""
+    async def _settle_if_gone(self, blob_id: int) -> None:
+        """Remove what may exist under an id, whatever failed: the mount may have failed as well.
+
+        Where that is not possible the id stays unsettled, for the orphan sweeper.
+        """
         try:
             await self.driver.discard_id(blob_id)
         except DriverError:
-            return False
-        return True
+            return
+        await self.ids.settle(blob_id)
 
     async def _take_back(self, blob_id: int, locator: str) -> None:
         try:

@@ -42,7 +42,7 @@ def _render_referenced(dialect: SqlDialect) -> str:
     SELECT {dialect.locator} AS locator FROM parts, {dialect.extents}
         WHERE {dialect.locator} IN (SELECT locator FROM wanted)
     UNION
-    SELECT body FROM discards WHERE body IN (SELECT locator FROM wanted)
+    SELECT body FROM discards WHERE {dialect.number("queued")} = 1 AND body IN (SELECT locator FROM wanted)
     """
 
 
@@ -209,12 +209,12 @@ def discard_backlog(store: str) -> Transaction[tuple[int, int]]:
     return int(count), int(oldest)
 
 
-def referenced(locators: Sequence[str], since: int = 0) -> Transaction[set[str]]:
-    """Return the locators that a version, part, piece or queued discard references.
+def referenced(locators: Sequence[str], since: int = 0, queued: bool = True) -> Transaction[set[str]]:
+    """Return the locators that a version, part or piece references, or a queued discard, if `queued`.
 
     Reads every row. When `since` is the first id of a range, reads only rows that can reference ids of that range.
     """
-    rows = yield REFERENCED.bind(wanted=locators, since=since)
+    rows = yield REFERENCED.bind(wanted=locators, since=since, queued=int(queued))
     return {locator for (locator,) in rows}
 
 

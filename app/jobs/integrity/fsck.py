@@ -151,8 +151,8 @@ async def _check_rows(
         if reference.locator in sizes and size >= reference.end:
             continue
         error = await _error(store, reference.locator, reference.end)
-        # The blob was written, moved by compaction, or deleted during the walk.
-        if error is None or not await store.index.find_referenced([reference.locator]):
+        # The blob was written, moved by compaction, or deleted during the walk: in the queue it may be removed already.
+        if error is None or not await store.index.find_referenced([reference.locator], queued=False):
             continue
         fact: dict[str, object] = {
             "locator": reference.locator,

@@ -175,6 +175,9 @@ class GarbageCollector:
         files.sort(key=lambda body: body[::-1])  # by directory, of which each step syncs some
         records = [entry.body for entry in blobs if driver.packed(entry.body) is not None]
         records.sort(key=_place)  # a hole takes neighbours
+        if blobs:
+            # else a power cut may bring back the rows of relaxed commits, without their data
+            await self._store.index.make_durable()
         await self._pacer.spread(files, self._remove, self._slot, driver.capabilities.discards_at_once)
         await self._pacer.spread(records, self._remove, self._slot, RECORDS_PER_STEP)
         crash_point("garbage.discarded")

@@ -118,6 +118,55 @@ async def test_fsck_finds_both_ways(settings: Settings) -> None:
         assert (await objects.find(store, bucket.id, "missing")).size == 10
 
 
+async def test_data_goes_after_the_commit_that_discarded_it_is_durable(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut after a `relaxed` commit would bring back a row, old as it may be, without its data."""
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("jobs", "owner", "us-east-1", 10)
+        for body in (bytes(300_000), b"new"):
+            await put(store, bucket, "k", body)
+        steps: list[str] = []
+        make_durable, discard_many = store.index.make_durable, store.driver.discard_many
+
+        async def noted_durable() -> None:
+            steps.append("durable")
+            await make_durable()
+
+        async def noted_discard(locators: Any) -> None:
+            steps.append("discard")
+            await discard_many(locators)
+
+        monkeypatch.setattr(store.index, "make_durable", noted_durable)
+        monkeypatch.setattr(store.driver, "discard_many", noted_discard)
+        assert await GarbageCollector(store, lambda: 2, lambda: 1, 0).run_once() == 1
+        assert steps == ["durable", "discard"]
+
+
+async def test_fsck_misses_no_blob_that_was_removed_by_right(settings: Settings) -> None:
+    """It was discarded and removed after fsck read its row; its entry in the queue is forgotten later."""
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("jobs", "owner", "us-east-1", 10)
+        walk, references = store.driver.walk, store.index.references
+
+        async def walk_then_put() -> AsyncIterator[tuple[str, int]]:
+            async for blob in walk():
+                yield blob
+            await put(store, bucket, "k", bytes(300_000))
+
+        async def read_then_remove() -> AsyncIterator[Any]:
+            async for reference in references():
+                if reference.key == "k":
+                    await objects.delete(store, bucket.id, "k", None, None, {})
+                    await store.driver.discard(reference.locator)
+                yield reference
+
+        store.driver.walk = walk_then_put  # type: ignore[method-assign]
+        store.index.references = read_then_remove  # type: ignore[method-assign]
+        report = await fsck(store, repair=False)
+        assert (report.rows, report.missing, report.orphans) == (1, [], [])
+
+
 async def test_fsck_beside_the_collector_blames_nobody(settings: Settings) -> None:
     """A blob that was discarded while fsck read the index is no orphan."""
     async with opened(settings) as store:
