@@ -58,7 +58,7 @@ class WorkerApp:
     def __init__(self, settings: Settings, context: WorkerContext) -> None:
         self._settings = settings
         self._context = context
-        self._index: Index = open_index(settings, lost=_end)
+        self._index: Index = open_index(settings, lost=_end, cut=context.cut_requests)
         self._store = make_stores(self._index, settings, read_caches=context.read_caches)
         """The default store, which references the others."""
         self._stores = list(self._store.all.values())

@@ -13,11 +13,18 @@ if TYPE_CHECKING:
 __all__ = ["Index", "open_index"]
 
 
-def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], None] | None = None) -> Index:
+def open_index(
+    settings: Settings,
+    *,
+    writer: bool = True,
+    lost: Callable[[], None] | None = None,
+    cut: Callable[[int], None] = lambda _: None,
+) -> Index:
     """Return the index that the settings name.
 
     `writer=False` is for a command beside a running server. `lost` is called on the event loop when this incarnation
-    was declared dead (law 5): it never commits again.
+    was declared dead (law 5): it never commits again. `cut` is called there with a CLOCK_BOOTTIME in milliseconds, when
+    it may be dead without knowing it: the requests that began before that must end (law 2).
     """
     if settings.index_url is not None:
         from sluice_s3.app.index.postgres.index import PostgresIndex
@@ -33,6 +40,7 @@ def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], No
             timeout=settings.index_timeout,
             writer=writer,
             lost=lost,
+            cut=cut,
             limit=settings.gateway_timeout,
         )
     from sluice_s3.app.index.sqlite.index import SqliteIndex

@@ -89,6 +89,10 @@ class Index(DeclaredTransactions):
     def is_writer_dead(self, writer: Writer) -> bool:
         """Return whether the process of that incarnation has ended."""
 
+    def is_orphaned(self, writer: Writer) -> bool:
+        """Return whether requests of a dead writer may still read: then its row must stay, for others to observe it."""
+        return False
+
     @abstractmethod
     async def forget_writer(self, incarnation: int) -> None:
         """Remove a dead incarnation and its id ranges, which are all swept."""

@@ -75,6 +75,7 @@ class PostgresIndex(RegisteredIndex):
         timeout: float = 10,
         writer: bool = True,
         lost: Callable[[], None] | None = None,
+        cut: Callable[[int], None] = lambda _: None,
         limit: float = 15,
     ) -> None:
         super().__init__(run_dir)
@@ -84,6 +85,7 @@ class PostgresIndex(RegisteredIndex):
         self._commit_queue = commit_queue
         self._registers = writer
         self._lost = lost
+        self._cut = cut
         self._limit = limit
         self._heartbeat: Heartbeat | None = None
         writing = WRITING if writer else 1
@@ -152,8 +154,9 @@ class PostgresIndex(RegisteredIndex):
     async def _register(self) -> None:
         await super()._register()
         self._committer.incarnation = self.incarnation
-        self._heartbeat = Heartbeat(self.incarnation, self._beat, self._limit, self._report_lost)
-        for job in (self._heartbeat.run(), ChangeListener(self.database, self._generation.bump).run(), self._tidy()):
+        heartbeat = self._heartbeat = Heartbeat(self.incarnation, self._beat, self._limit, self._report_lost, self._cut)
+        listener = ChangeListener(self.database, self._generation.bump)
+        for job in (heartbeat.run(), heartbeat.watch(), listener.run(), self._tidy()):
             task = asyncio.create_task(job)
             self._opened.push_async_callback(_ended, task)
 
@@ -239,6 +242,12 @@ class PostgresIndex(RegisteredIndex):
         if (self._life_locks / writer.lock_name).exists():
             return is_unlocked(self._life_locks, writer.lock_name)
         return self._heartbeat is not None and self._heartbeat.is_silent(writer.incarnation)
+
+    def is_orphaned(self, writer: WriterRow) -> bool:
+        """See `Index.is_orphaned`."""
+        if (self._life_locks / writer.lock_name).exists():
+            return not is_unlocked(self._life_locks, writer.lock_name)
+        return self._heartbeat is None or self._heartbeat.is_orphaned(writer.incarnation)
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`.

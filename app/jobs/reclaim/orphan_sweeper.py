@@ -97,8 +97,11 @@ class OrphanSweeper:
 
     async def forget_swept_writers(self) -> None:
         """Delete writers that have left nothing on any store."""
+        if not self._swept:
+            return
+        orphaned = {writer.incarnation for writer in await self._index.writers() if self._index.is_orphaned(writer)}
         for incarnation, stores in list(self._swept.items()):
-            if stores < self._store.all.keys() or await self._has_leftovers(incarnation):
+            if incarnation in orphaned or stores < self._store.all.keys() or await self._has_leftovers(incarnation):
                 continue
             await self._index.forget_writer(incarnation)
             del self._swept[incarnation]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from email.utils import formatdate
 from typing import Protocol
@@ -12,6 +13,8 @@ from sluice_s3.app.server.http.interfaces import OpenConnection, RunningRequest
 from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
 from sluice_s3.app.server.http.unauthenticated import UnauthenticatedBodies
 from sluice_s3.app.settings import Settings
+
+logger = logging.getLogger("sluice.server")
 
 
 class OnRefused(Protocol):
@@ -68,6 +71,16 @@ class HttpState:
             task.add_done_callback(self.live.discard)
             if self.draining:
                 task.cancel()
+
+    def cut_before(self, began: int) -> None:
+        """End the running requests that began before `began`, a CLOCK_BOOTTIME in milliseconds."""
+        for cycle, begin in list(self.running.items()):
+            if begin > began:
+                break
+            try:
+                cycle.cut()
+            except Exception:
+                logger.exception("the end of a request failed")
 
     def record_refusal(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
         """Record an answer of the server without the application."""

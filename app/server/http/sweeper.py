@@ -75,14 +75,7 @@ class Sweeper:
                 enforce_timeouts(connection, state)
             except Exception:
                 logger.exception("sweep of a connection failed")
-        oldest_start = state.boot_ms - int(state.settings.request_max_age * 1000)
-        for cycle, began in list(state.running.items()):
-            if began > oldest_start:
-                break
-            try:
-                cycle.cut()
-            except Exception:
-                logger.exception("the end of a request failed")
+        state.cut_before(state.boot_ms - int(state.settings.request_max_age * 1000))
         if self._publish is not None:
             oldest = next(iter(state.running.values()), None)
             self._publish(state.boot_ms, oldest, len(state.running), len(state.connections))

@@ -88,6 +88,8 @@ class WorkerContext:
         self._traces = _open_traces(spec)
         self.thread_share: Callable[[], float] = lambda: 0.0
         """Returns the share of its threads that the busiest store uses; set by the application."""
+        self.end_before: Callable[[int], None] = lambda _: None
+        """Ends the running requests that began before a CLOCK_BOOTTIME in milliseconds; set by the server."""
         self.leaving = False
         """The server stops soon: readiness is `down`."""
 
@@ -107,6 +109,10 @@ class WorkerContext:
     def leave(self) -> None:
         """Announce that the server stops soon."""
         self.leaving = True
+
+    def cut_requests(self, began: int) -> None:
+        """End the running requests of this process that began before `began`, a CLOCK_BOOTTIME in milliseconds."""
+        self.end_before(began)
 
     def oldest_request(self) -> int:
         """Return the CLOCK_BOOTTIME in milliseconds before which no running request of this server began."""

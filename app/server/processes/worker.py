@@ -81,6 +81,7 @@ class Server:
         loop = asyncio.get_running_loop()
         stopping = self._handle_signals(loop)
         state = HttpState(self._spec.settings, self._context.memory, on_refused=self._context.record_refusal)
+        self._context.end_before = state.cut_before
         sweeper = Sweeper(state, publish=self._context.publish)
         self._context.gather_log(loop.call_soon)
         async with self._served.lifespan():

@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
-from tests.reliability.cluster.site import BUCKET, Cluster
+import pytest
+
+from sluice_s3.app.index.postgres.heartbeat import CUT_LIMITS
+from tests.reliability.cluster.site import BUCKET, LIMIT, Cluster, cluster
+from tests.reliability.lab.proxy import Proxy
 from tests.support.environment import sized
 from tests.support.raw_http import Client, Connection, make_request
 
@@ -25,6 +30,13 @@ def slow_get(found: Cluster, gateway: int, key: str, size: int) -> Iterator[Conn
         head = client.connection.head()
         assert (head.status, head.headers["content-length"]) == (200, str(size))
         yield client.connection
+
+
+def read_slowly(reading: Connection, size: int, seconds: float) -> None:
+    """Take so many bytes in so many seconds."""
+    for _ in range(0, size, SMALL):
+        reading.take(SMALL)
+        time.sleep(SMALL * seconds / size)
 
 
 def queued(found: Cluster) -> int:
@@ -55,6 +67,34 @@ def test_what_is_being_read_stays(shared: Cluster) -> None:
         assert first.take(len(body)) == body
         assert second.take(len(whole)) == whole
     shared.wait_until(lambda: queued(shared) == 0, "it goes once nobody reads it")
+
+
+def test_a_gateway_that_loses_the_index_reads_on_and_then_cuts(tmp_path: Path) -> None:
+    """It is declared dead and reads what another deletes: on NFS an open file goes, too. That waits for its cut."""
+    with cluster(tmp_path, gateways=2, workers=1) as found, ExitStack() as stack:
+        proxy = Proxy(found.postgres.socket)
+        stack.callback(proxy.close)
+        gateway = found.gateways[1]
+        gateway.stop()
+        gateway.env["SLUICE_INDEX"] = f"postgresql://sluice@127.0.0.1:{proxy.port}/{found.database}"
+        gateway.start()
+        body = hashlib.sha256(b"file").digest() * (LARGE // 32)
+        found.s3(0).put_object(Bucket=BUCKET, Key="file", Body=body)
+        quick, slow = (stack.enter_context(slow_get(found, 1, "file", len(body))) for _ in range(2))
+        lost_at = time.monotonic()
+        proxy.cut()
+        found.s3(0).delete_object(Bucket=BUCKET, Key="file")
+        dead = "SELECT count(*) FROM writers WHERE state = 'dead'"
+        found.wait_until(lambda: found.sql(dead) == "1", "it is declared dead")
+        time.sleep(4)  # longer than the others need to remove what nothing holds
+        if time.monotonic() - lost_at < (CUT_LIMITS - 1) * LIMIT:
+            assert quick.take(len(body)) == body
+        assert queued(found) > 0, "what it reads waits"
+        with pytest.raises(OSError):
+            read_slowly(slow, len(body), 4 * CUT_LIMITS * LIMIT)
+        assert time.monotonic() - lost_at >= (CUT_LIMITS - 1) * LIMIT
+        found.wait_until(lambda: queued(found) == 0, "it goes once it was cut")
+        proxy.mend()
 
 
 def test_records_that_move_are_read_whole(shared: Cluster) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.cluster.rows import Beat
-from sluice_s3.app.index.postgres.heartbeat import Heartbeat
+from sluice_s3.app.index.postgres.heartbeat import CUT_LIMITS, ORPHANED_LIMITS, Heartbeat
 from tests.support.environment import sized
 
 LIMIT = 5.0
@@ -22,7 +22,8 @@ class World:
     def __init__(self, count: int) -> None:
         self.time = 1000.0
         self.rows: dict[int, Beat] = {}
-        self.away = False
+        self.away: set[int] = set()
+        """Those that do not reach the index."""
         self.lost: list[int] = []
         self.running: dict[int, list[float]] = {number: [] for number in range(1, count + 1)}
         """When the requests began that run."""
@@ -35,14 +36,18 @@ class World:
             return round(self.time * 1000) + skew
 
         async def beat(sign: int, settled: int) -> list[Beat]:
-            if self.away:
+            if number in self.away:
                 raise StoreUnavailable
             if number in self.rows:
                 self.rows[number] = self.rows[number]._replace(number=sign, settled=settled)
             return list(self.rows.values())
 
         self.rows[number] = Beat(number, "live", 0, 0)
-        heart = Heartbeat(number, beat, LIMIT, lambda: self.lost.append(number), clock, lambda: self.time)
+
+        def cut(began: int) -> None:
+            self.running[number] = [one for one in self.running[number] if round(one * 1000) + skew > began]
+
+        heart = Heartbeat(number, beat, LIMIT, lambda: self.lost.append(number), cut, clock, lambda: self.time)
         heart.oldest = lambda: round(min(self.running[number], default=self.time) * 1000) + skew
         return heart
 
@@ -82,8 +87,13 @@ async def test_a_writer_that_gives_no_sign_holds_it_back_until_it_is_dead() -> N
     assert world.hearts[1].is_silent(2)
     world.rows[2] = world.rows[2]._replace(state="dead")
     before = world.time
+    while world.time < before + ORPHANED_LIMITS * LIMIT:
+        assert world.hearts[1].is_orphaned(2)
+        assert world.horizon(1) < stopped + 5, "its requests may still read"
+        await world.round(1)
     for _ in range(6):
         await world.round(1)
+    assert not world.hearts[1].is_orphaned(2)
     assert world.horizon(1) > before
     await world.hearts[2].once()
     assert world.lost == [2]
@@ -149,6 +159,58 @@ async def test_no_request_older_than_the_horizon_ever_runs() -> None:
     assert moved
 
 
+async def test_no_request_of_a_dead_writer_outlives_the_hold() -> None:
+    """A writer loses the index and reads on; late observers come and go, and the dead writer's row goes as well."""
+    rng = random.Random(7)
+    for _ in range(sized(ci=60, soak=3000)):
+        world = World(4)
+        seen = rng.choice((1, 2))
+        for _ in range(rng.randrange(2, 8)):
+            world.running[3].append(world.time)
+            await world.round(1, 2, 3)
+        world.away.add(3)
+        del world.rows[4]
+        late = world.time + rng.random() * 12 * LIMIT
+        cut_at = 0.0
+        while world.time < late + 10 * LIMIT:
+            world.time += rng.random() * 1.5
+            if 4 not in world.rows and world.time > late:
+                world.hearts[4] = world._heart(4)
+            for number in (1, 2, 4):
+                if number in world.rows and rng.random() < 0.8:
+                    await world.hearts[number].once()
+            if 3 in world.rows and world.rows[3].state == "live" and world.hearts[seen].is_silent(3):
+                world.rows[3] = world.rows[3]._replace(state="dead")
+            if 3 in world.rows and world.rows[3].state == "dead" and not world.hearts[seen].is_orphaned(3):
+                del world.rows[3]
+            if world.time > cut_at:
+                world.hearts[3].cut_orphans()
+                cut_at = world.time + rng.random() * LIMIT
+            oldest = min(world.running[3], default=world.time)
+            assert all(world.horizon(one) <= oldest + 0.002 for one in (1, 2, 4))
+        assert not world.running[3]
+        assert 3 not in world.rows
+        assert all(world.horizon(one) > late for one in (1, 2, 4))
+
+
+async def test_a_writer_that_reaches_the_index_cuts_nothing() -> None:
+    world = World(2)
+    world.running[1] = [world.time]
+    for _ in range(100):
+        await world.round()
+        assert not world.hearts[1].cut_orphans()
+    assert world.running[1]
+    world.away.add(1)
+    world.running[1].append(world.time)
+    lost_at = world.time
+    while world.running[1]:
+        world.time += 1
+        world.running[1].append(world.time)
+        if world.hearts[1].cut_orphans():
+            world.running[1] = [one for one in world.running[1] if one <= world.time - LIMIT]
+    assert CUT_LIMITS * LIMIT - 2 <= world.time - lost_at <= CUT_LIMITS * LIMIT + 2
+
+
 async def once(heart: Heartbeat) -> None:
     with suppress(StoreUnavailable):
         await heart.once()
@@ -173,10 +235,10 @@ async def test_a_sign_of_unknown_outcome_settles_nothing() -> None:
     world = World(2)
     await world.round()
     heart = world.hearts[2]
-    world.away = True
+    world.away.add(2)
     with pytest.raises(StoreUnavailable):
         await heart.once()
-    world.away = False
+    world.away.clear()
     for _ in range(3):
         await world.round(2)
         assert heart._settled != 3
