@@ -11,15 +11,18 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from sluice_s3.app.access.acl import Grants
+from sluice_s3.app.errors import NoSuchBucket
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import emit_events
 from sluice_s3.app.index.objects.rows import CommitResult
+from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.s3.acl.grants import NewObjectOwnership
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
 from sluice_s3.app.s3.objects.write import PutObject, store_object
 from sluice_s3.app.s3.wire import target
 from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.store import objects
 
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services
@@ -34,11 +37,39 @@ async def put_as_owner(
     grants: Grants | None = None,
     encryption_method: str = "",
 ) -> CommitResult:
-    """Write an object that is already authorized. Raises as PutObject.
+    """Write an object that is already authorized. Raises as PutObject, and NoSuchBucket.
 
-    `grants` is its ACL, None: only its owner has rights; `encryption_method` empty means the bucket's default.
+    `grants` is its ACL, None: only its owner has rights; `encryption_method` empty means the bucket's default. The end
+    of a move of the bucket to another store waits for requests, and this is none: what is on the old store after it is
+    written again.
     """
     target.validate_key(key)
+    bucket = await _read_row(services, bucket)
+    while True:
+        result = await _put(services, bucket, key, data, content_type, grants, encryption_method)
+        written, bucket = bucket, await _read_row(services, bucket)
+        if bucket.store == written.store:
+            return result
+        if bucket.versioning == ENABLED:
+            await objects.delete(services.store, bucket.id, key, result.version_id, None, {})
+
+
+async def _read_row(services: Services, bucket: Bucket) -> Bucket:
+    found = await services.index.bucket_of(bucket.id)
+    if found is None:
+        raise NoSuchBucket()
+    return found
+
+
+async def _put(
+    services: Services,
+    bucket: Bucket,
+    key: str,
+    data: bytes,
+    content_type: str,
+    grants: Grants | None,
+    encryption_method: str,
+) -> CommitResult:
     md5 = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest())
     request = S3Request()
     request.method, request.operation = "PUT", "PutObject"

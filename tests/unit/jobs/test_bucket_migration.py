@@ -7,13 +7,15 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.errors import BucketBusy, NoSuchBucket, NoSuchKey
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.multipart.rows import PIECES
-from sluice_s3.app.index.objects.rows import NewVersion
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion
 from sluice_s3.app.index.relocation.rows import progress_note
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs.integrity.fsck import fsck
@@ -22,6 +24,9 @@ from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.jobs.relocation import bucket_migration as job
 from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
+from sluice_s3.app.s3.objects import system_put
+from sluice_s3.app.s3.services import Services
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.named_driver import store_of_locator
@@ -232,6 +237,30 @@ async def test_changes_meanwhile(store: Store, monkeypatch: pytest.MonkeyPatch) 
 
 class Died(BaseException):
     """In the place of SIGKILL."""
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+async def test_what_the_gateway_itself_writes_meanwhile_goes_as_well(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch, versioned: bool
+) -> None:
+    """A log or an inventory is no request, for which the end of a move would wait."""
+    bucket = await make(store, "fast")
+    if versioned:
+        await store.index.set_versioning(bucket.id, ENABLED)
+    services = Services(settings, store, LookupCache(store.index), BodyMemoryBudget(1 << 20))
+    store_object, moves = system_put.store_object, ["slow"]
+
+    async def moved_meanwhile(*given: Any) -> CommitResult:
+        if moves:
+            await move(store, bucket, moves.pop())
+        return await store_object(*given)
+
+    monkeypatch.setattr(system_put, "store_object", moved_meanwhile)
+    await system_put.put_as_owner(services, bucket, "log", LARGE, "text/plain")
+    await collect(store)
+    assert await whole(store, bucket) == {"log": LARGE}
+    assert await lies_on(store, bucket) == {"slow"}
+    assert len(await store.index.bodies(bucket.id, 0)) == 1
 
 
 @pytest.mark.parametrize("point", MOVE_POINTS)
