@@ -16,6 +16,7 @@ from typing import NamedTuple
 from sluice_s3.app.index.object_lock.retention_clock import clock
 from sluice_s3.app.server.processes.context import WorkerSpec
 from sluice_s3.app.server.processes.handover import NO_INBOXES, Inboxes
+from sluice_s3.app.server.processes.instance_lock import is_dead_or_dying
 from sluice_s3.app.server.processes.spawn import Process, spawn_forked, spawn_fresh
 from sluice_s3.app.server.processes.worker import DRAIN_SIGNAL, PRE_STOP_SIGNAL, READY, run_worker
 from sluice_s3.app.settings import Settings
@@ -30,6 +31,10 @@ BOOTSTRAP = (
 It inherits the server's lock: if its parent is killed while the child still imports, the next server finds the lock
 taken.
 """
+
+
+DOOMED_CHECK_SECONDS = 10.0
+"""Seconds between two looks for a killed process that hangs in the kernel."""
 
 
 class ChildFailed(Exception):
@@ -91,6 +96,20 @@ class Child:
         self.kill()
         code = await self.process.wait()
         raise ChildFailed(report.decode("utf-8", "replace") or f"it ended with code {code}")
+
+    async def wait_until_dead(self) -> int:
+        """Return the exit code once the process has ended, or was killed and never runs again.
+
+        A thread of a killed process may hang in the kernel, on a mount that does not answer: it ends later, if ever.
+        """
+        ended = asyncio.ensure_future(self.process.wait())
+        doomed = False
+        while not (await asyncio.wait([ended], timeout=DOOMED_CHECK_SECONDS))[0]:
+            if doomed:  # twice, so that one that is about to end has its own exit code
+                ended.cancel()
+                return -signal.SIGKILL
+            doomed = is_dead_or_dying(self.process.pid)
+        return ended.result()
 
     def leave(self) -> None:
         """Answer `down` to readiness probes, and continue to serve."""

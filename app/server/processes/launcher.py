@@ -266,8 +266,13 @@ class Launcher:
 
     async def _watch(self, child: Child) -> None:
         role = child.role
-        code = await child.process.wait()
-        self._children.discard(child)
+        code = await child.wait_until_dead()
+        if child.process.returncode is None:
+            # it reads no more, but holds the server's lock
+            logger.error("%s was killed and hangs in the kernel, with a mount that does not answer", role)
+            self._background(self._reap(child))
+        else:
+            self._children.discard(child)
         self._counters.clear_gauges(child.shared_slot)
         self._stores.clear(child.shared_slot)
         self._quotas.clear(child.shared_slot)
@@ -287,6 +292,10 @@ class Launcher:
             except Exception:
                 logger.exception("what is done after a death failed")
         await self._restart(role, child)
+
+    async def _reap(self, child: Child) -> None:
+        await child.process.wait()
+        self._children.discard(child)
 
     async def _restart(self, role: Role, dead: Child) -> None:
         while role.child is dead:  # else a rolling restart has replaced it
