@@ -85,6 +85,8 @@ class Connection(FlowControl):
         self.error: errors.S3Error | None = None
         """Why the parser was stopped; answered after the requests before it."""
         self.fresh = True
+        self.idle_before = 0
+        """Seconds for which it waited for a request in another process."""
         self.since = self.progress = state.now
 
     # asyncio.Protocol
@@ -98,7 +100,8 @@ class Connection(FlowControl):
         if state.proxies is not None and state.proxies.trusts(self.client):
             self.proxies = state.proxies
             self.template[TRUSTED_PROXY] = True
-        self.since = self.progress = self.write_progress = state.now
+        self.progress = self.write_progress = state.now
+        self.since = state.now - self.idle_before
         over = len(state.connections) - state.settings.max_connections
         self.error = errors.SlowDown() if over > 0 else None
         if over > REFUSED_CONNECTIONS:

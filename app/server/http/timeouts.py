@@ -19,7 +19,7 @@ def enforce_timeouts(connection: OpenConnection, state: HttpState) -> None:
     if connection.linger_until:
         if now >= connection.linger_until:
             connection.transport.abort()
-    elif connection.is_reader_stuck(now, settings.body_timeout):
+    elif connection.is_reader_stuck(now, settings.body_timeout) or _reads_too_long(connection, state):
         connection.abort()
     elif active is not None:
         if active.wants_body or (active.response_complete and not active.complete):
@@ -34,6 +34,13 @@ def enforce_timeouts(connection: OpenConnection, state: HttpState) -> None:
         elif now - connection.since > limit:
             _close_idle(connection)
     connection.swept_at = now
+
+
+def _reads_too_long(connection: OpenConnection, state: HttpState) -> bool:
+    """Return whether an answer in memory waits for its reader for longer than a request may last."""
+    age = state.now - connection.since
+    is_over = connection.active is None and age > state.settings.request_max_age
+    return is_over and connection.transport.get_write_buffer_size() > 0
 
 
 def _watch_body(connection: OpenConnection, active: RunningRequest, state: HttpState) -> None:

@@ -90,7 +90,7 @@ class Acceptor:
     async def _adopt(self, handed: Handed) -> None:
         def connect() -> Connection:
             connection = self._make_connection(handed.listener)
-            connection.fresh = handed.is_new
+            connection.fresh, connection.idle_before = handed.is_new, handed.idle_seconds
             return connection
 
         try:

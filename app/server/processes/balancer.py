@@ -212,7 +212,10 @@ class Balancer:
             if not connection.is_between_requests():
                 continue
             descriptor = connection.transport.get_extra_info("socket").fileno()
-            if not self._inbox.send(worker, descriptor, connection.listener, is_new=connection.fresh):
+            idle = self._state.now - connection.since
+            if not self._inbox.send(
+                worker, descriptor, connection.listener, is_new=connection.fresh, idle_seconds=idle
+            ):
                 return
             connection.transport.abort()  # this closes the descriptor of this process; the connection is in the message
             left -= 1

@@ -43,6 +43,7 @@ class Inboxes(NamedTuple):
             os.close(descriptor)
 
 
+MAX_IDLE_SECONDS = 2**16 - 1
 NO_INBOXES = Inboxes()
 
 
@@ -54,6 +55,8 @@ class Handed(NamedTuple):
     """The number of the listener that accepted it."""
     is_new: bool
     """Nothing has arrived on it yet."""
+    idle_seconds: int
+    """For how long it has been waiting for a request."""
 
 
 class Inbox:
@@ -70,10 +73,11 @@ class Inbox:
         """Return the descriptor that is readable once a connection is there."""
         return self._own.fileno()
 
-    def send(self, worker: int, descriptor: int, listener: int, *, is_new: bool) -> bool:
+    def send(self, worker: int, descriptor: int, listener: int, *, is_new: bool, idle_seconds: float) -> bool:
         """Hand over a connection to a worker; return whether its inbox took it."""
+        message = bytes((listener, is_new)) + min(int(idle_seconds), MAX_IDLE_SECONDS).to_bytes(2)
         try:
-            socket.send_fds(self._others[worker], [bytes((listener, is_new))], [descriptor])
+            socket.send_fds(self._others[worker], [message], [descriptor])
         except OSError:  # it is full, or too many descriptors are under way
             return False
         return True
@@ -86,14 +90,14 @@ class Inbox:
         for _ in range(MAX_TAKEN):
             os.close(os.dup(self._own.fileno()))
             try:
-                data, descriptors, _, _ = socket.recv_fds(self._own, 2, 1, socket.MSG_CMSG_CLOEXEC)
+                data, descriptors, _, _ = socket.recv_fds(self._own, 4, 1, socket.MSG_CMSG_CLOEXEC)
             except BlockingIOError:
                 return
             if not descriptors:
                 return
             handed = socket.socket(fileno=descriptors[0])
             handed.setblocking(False)
-            yield Handed(handed, data[0], bool(data[1]))
+            yield Handed(handed, data[0], bool(data[1]), int.from_bytes(data[2:4]))
 
     def close(self) -> None:
         """Close this process's ends."""

@@ -109,12 +109,13 @@ def test_a_full_inbox_takes_nothing() -> None:
     sender, receiver = inbox_of(inboxes, 0), inbox_of(inboxes, 1)
     with closing(sender), closing(receiver), socket.socket() as passed:
         sent = 0
-        while sender.send(1, passed.fileno(), listener=sent % 2, is_new=bool(sent % 3)):
+        while sender.send(1, passed.fileno(), listener=sent % 2, is_new=bool(sent % 3), idle_seconds=sent * 200.5):
             sent += 1
         taken = []
         while more := list(receiver.take()):
             taken += more
-        assert [(one.listener, one.is_new) for one in taken] == [(n % 2, bool(n % 3)) for n in range(sent)]
+        wanted = [(n % 2, bool(n % 3), min(n * 401 // 2, 65_535)) for n in range(sent)]
+        assert [(one.listener, one.is_new, one.idle_seconds) for one in taken] == wanted
         assert sent > balancing.MAX_HANDED
         for one in taken:
             assert os.fstat(one.socket.fileno()) == os.fstat(passed.fileno())
@@ -129,7 +130,7 @@ def test_a_connection_waits_for_a_free_descriptor() -> None:
     sender, receiver = inbox_of(inboxes, 0), inbox_of(inboxes, 1)
     inboxes.close()
     with closing(sender), closing(receiver), socket.socket() as passed:
-        assert sender.send(1, passed.fileno(), listener=0, is_new=False)
+        assert sender.send(1, passed.fileno(), listener=0, is_new=False, idle_seconds=0)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         fillers: list[int] = []
         try:
@@ -272,6 +273,19 @@ async def test_a_worker_whose_store_has_no_thread_left_is_relieved(tmp_path: Pat
         await eventually_async(lambda: pair.connections() == [2, 2])
         for client in clients:
             client.close()
+
+
+async def test_an_idle_connection_is_no_younger_in_another_worker(tmp_path: Path) -> None:
+    async with pair_of_workers(tmp_path) as pair:
+        client = await pair.connect()
+        assert (await client.ask(ECHO % (1, b"a"))).body == b"a"
+        (connection,) = pair.states[0].connections
+        connection.since -= 60
+        pair.hand_over(0, 1)
+        await eventually_async(lambda: pair.connections() == [0, 1])
+        (connection,) = pair.states[1].connections
+        assert 55 < pair.states[1].now - connection.since < 65
+        client.close()
 
 
 async def test_what_is_in_the_middle_of_something_stays(tmp_path: Path) -> None:

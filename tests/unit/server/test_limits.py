@@ -12,6 +12,7 @@ from sluice_s3.app.server.http import connection as protocol
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer, read_body
+from tests.unit.server.test_zerocopy import slow_client
 from tests.unit.server.tools import Recorder, serving
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -133,6 +134,27 @@ async def test_a_reader_that_stops_after_the_answer() -> None:
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await client.send(GET)
         await eventually_async(lambda: site.state.connections)
+        await eventually_async(lambda: not site.state.connections)
+
+
+async def test_an_answer_is_read_within_the_greatest_age_of_a_request() -> None:
+    """However slowly its reader goes on: the whole answer is in memory."""
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, bytes(30_000_000))
+
+    async with serving(large, sweeps=False, request_max_age=300) as site:
+        client = await slow_client(site)
+        await client.send(GET)
+        await client.head()
+        (connection,) = site.state.connections
+        await eventually_async(lambda: connection.active is None)
+        for _ in range(6):
+            assert site.state.connections
+            assert await client.reader.read(300_000)
+            site.later(50)
+        await client.reader.read(300_000)
+        site.later(50)
         await eventually_async(lambda: not site.state.connections)
 
 
