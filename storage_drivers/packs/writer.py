@@ -12,6 +12,7 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic, perf_counter
 from typing import NamedTuple
 
@@ -106,6 +107,8 @@ class PackWriter:
         self._writing: object = None
         self._syncing: object = None
         """What each thread does, a new object for each group."""
+        self._unsealed: list[Pack] = []
+        """Ended packs that the registry does not know as sealed."""
         self._spare = 0
         """A registered pack without a file, because the mount refused to create it."""
         self._writer = threading.Thread(target=self._write, name="sluice-pack", daemon=True)
@@ -373,10 +376,11 @@ class PackWriter:
 
     def _seal(self, pack: Pack) -> None:
         _close_quietly(pack.fd)  # every group was synced, or failed
-        try:
-            self._book.seal_pack(pack.id, pack.synced)
-        except Exception:  # noqa: S110 - the sweep seals it
-            pass
+        self._unsealed.append(pack)
+        with suppress(Exception):  # again with the next one; after the end of this process by the sweep
+            while self._unsealed:
+                self._book.seal_pack(self._unsealed[-1].id, self._unsealed[-1].synced)
+                self._unsealed.pop()
 
 
 def _let_others_finish() -> None:
@@ -392,7 +396,5 @@ def _let_others_finish() -> None:
 
 
 def _close_quietly(fd: int) -> None:
-    try:
+    with suppress(OSError):
         os.close(fd)
-    except OSError:
-        pass

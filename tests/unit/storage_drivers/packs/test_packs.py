@@ -32,6 +32,7 @@ class Book:
         self.opened = 0x100
         self.sealed: dict[int, int] = {}
         self.refuse: Exception | None = None
+        self.seals_to_refuse = 0
 
     def open_pack(self) -> int:
         if self.refuse is not None:
@@ -40,6 +41,9 @@ class Book:
         return self.opened
 
     def seal_pack(self, pack_id: int, size: int) -> None:
+        if self.seals_to_refuse:
+            self.seals_to_refuse -= 1
+            raise OSError("the index is away")
         self.sealed[pack_id] = size
 
 
@@ -152,6 +156,16 @@ async def test_a_refused_body_fails_alone(driver: ObjectsDriver) -> None:
     assert await driver.read(found[1].locator, 0, 4) == b"good"
     assert await driver.read(found[3].locator, 0, 3) == b"too"
     assert len(await blobs(driver)) == 2
+
+
+async def test_a_pack_whose_seal_failed_is_sealed_with_the_next(driver: ObjectsDriver, root: Path, book: Book) -> None:
+    """While this process lives nothing else seals it, and nothing compacts it."""
+    appends, book.seals_to_refuse = Appends(driver), 2
+    for number in range(120):
+        await appends.put(b"%3d" % number * 1000)
+    await driver.close_packs()
+    assert len(book.sealed) > 3
+    assert book.sealed == {int(path.stem, 16): path.stat().st_size for path in packs(root)}
 
 
 async def test_packs_roll_and_are_sealed(driver: ObjectsDriver, root: Path, book: Book) -> None:
