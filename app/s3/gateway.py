@@ -121,7 +121,7 @@ class Gateway:
         self._observe(request, 0 if response is None else response.status, code, sent, seconds)
         row = request.bucket_row
         if row is None or row.settings:
-            response_seconds = seconds if response is None else request.responded - request.started
+            response_seconds = request.responded - request.started if request.responded else seconds
             self.logs.collect(request, response, code, sent, seconds, response_seconds)
 
     async def _answer_own(self, request: S3Request) -> Response | None:

@@ -161,8 +161,8 @@ class S3Request:
     """Bytes of its body that arrived, with their framing; set at its end."""
     started: float
     """When its response began, by `time.perf_counter`."""
-    responded: float
-    """When its response was finished."""
+    responded = 0.0
+    """When its response was finished; 0.0: never."""
     timings: dict[str, float]
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
     error_code = ""

@@ -376,12 +376,12 @@ class Connection(FlowControl):
         resource = self.target.partition(b"?")[0].decode("latin-1") if len(self.target) <= MAX_TARGET else ""
         running = active if active in state.running and self.responder is not None else None
         known = "" if running is None else running.request.request_id
-        request_id, answer = render_error(error, state.default_head, resource, known)
+        request_id, answer, size = render_error(error, state.default_head, resource, known)
         self.transport.write(answer)
         if running is not None:
-            running.refused = error, len(answer)  # its own end counts it
+            running.refused = error, size  # its own end counts it
         else:
-            state.record_refusal(request_id, error.code, error.status, len(answer), self.client)
+            state.record_refusal(request_id, error.code, error.status, size, self.client)
         self.end(linger=True)
 
     def _abandon(self) -> None:

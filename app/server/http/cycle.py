@@ -68,7 +68,7 @@ class RequestCycle:
     started = False
     response_complete = False
     refused: tuple[S3Error, int] | None = None
-    """What the server answered instead of the application, and the bytes of that answer."""
+    """What the server answered instead of the application, and the bytes of that body."""
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ class RunningRequest(Protocol):
     started: bool
     response_complete: bool
     refused: tuple[S3Error, int] | None
-    """What the server answered instead of the application, and the bytes of that answer."""
+    """What the server answered instead of the application, and the bytes of that body."""
 
     @property
     def head_sent(self) -> bool:
