@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.console.tab import Tab
 
@@ -126,6 +126,26 @@ def test_keyboard_and_address(root_tab: Tab, bucket: str, s3: Any) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.go_back()
     expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def test_list_by_the_beginning_of_a_name(root_tab: Tab, bucket: str, s3: Any) -> None:
+    """Where more can be loaded, the filter's link lists the folder's names that begin with it."""
+    put(s3, bucket, dir__aa_txt=b"1", dir__ab_txt=b"2")
+
+    def say_there_is_more(route: Route) -> None:
+        if "continuation-token" not in route.request.url:
+            answer = route.fetch()
+            more = "<NextContinuationToken>next</NextContinuationToken></ListBucketResult>"
+            route.fulfill(response=answer, body=answer.text().replace("</ListBucketResult>", more))
+
+    root_tab.page.route(re.compile("list-type=2"), say_there_is_more)
+    page = open_folder(root_tab, bucket, "dir/a")
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.keyboard.press("/")
+    page.keyboard.type("ab")
+    page.get_by_role("link", name="List all names that begin with “ab”").click()
+    expect(page).to_have_url(re.compile("prefix=dir%2Fab$"))
+    expect(page.get_by_role("row")).to_have_count(1)
 
 
 def test_hostile_names_and_contents_are_text(root_tab: Tab, bucket: str, s3: Any) -> None:
