@@ -59,6 +59,9 @@ class Context:
     def oldest_request(self) -> int:
         return 0
 
+    def cut_requests(self, began: int) -> None:
+        raise AssertionError("an SQLite index has no heartbeats")
+
     def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         assert condition == "up"
 

@@ -14,6 +14,7 @@ from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.logging.rows import Lines, Waiting
 from sluice_s3.app.index.sql.transaction import now_ms
+from sluice_s3.app.s3 import handlers
 from sluice_s3.app.s3.errors import MalformedXML
 from sluice_s3.app.s3.logging import record
 from sluice_s3.app.s3.logging import xml as configuration
@@ -23,6 +24,8 @@ from sluice_s3.app.s3.logging.record import SecondaryRecord
 from sluice_s3.app.s3.logging.xml import Logging
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response, render_headers
+
+handlers.register()  # a line names what its operation needs
 
 SOURCE = Bucket(1, "source", "1" * 12, "us-east-1", 0)
 
