@@ -23,7 +23,9 @@ def test_overview_counts_what_clients_do(root_tab: Tab, s3: Any, bucket: str) ->
     expect(row.get_by_role("cell").nth(3).locator("span")).to_have_attribute("title", re.compile("^Between .* and "))
     expect(page.locator(".chart canvas")).to_have_count(4)
     expect(page.get_by_role("img", name=re.compile("^Requests a second. Now"))).to_be_visible()
-    expect(page.get_by_role("link", name="default")).to_have_attribute("href", "/console/stores?store=default")
+    expect(page.get_by_role("link", name="default", exact=True)).to_have_attribute(
+        "href", "/console/stores?store=default"
+    )
     busiest = page.get_by_role("region", name="By bucket")
     expect(busiest.get_by_role("link", name=bucket, exact=True)).to_be_visible()
     root_tab.check_accessibility()
