@@ -93,6 +93,21 @@ def test_a_move_says_how_far_it_is(root_tab: Tab, bucket: str) -> None:
     page.unroute_all(behavior="ignoreErrors")
 
 
+def test_counting_a_bucket_moves_nothing(root_tab: Tab, bucket: str) -> None:
+    """What is below the numbers keeps its place when they arrive."""
+    page = root_tab.page
+    uncounted = {"contents": None}
+    page.route(f"**/api/v1/buckets/{bucket}", lambda route: route.fulfill(json={**route.fetch().json(), **uncounted}))
+    root_tab.open(f"/console/buckets/{bucket}")
+    expect(page.get_by_text("Counting what is in it")).to_be_visible()
+    facts = page.get_by_role("heading", name="Facts")
+    before = facts.bounding_box()
+    uncounted.clear()
+    expect(page.get_by_text("Counted ")).to_be_visible()
+    assert facts.bounding_box() == before
+    page.unroute_all(behavior="ignoreErrors")
+
+
 def _type(page: Page, text: str) -> None:
     page.get_by_label("Policy (JSON)").fill(text)
 

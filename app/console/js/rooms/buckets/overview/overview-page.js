@@ -55,7 +55,11 @@ export function OverviewPage({ segments }) {
 function Contents({ bucket }) {
   const contents = bucket.contents;
   const number = (label, value, more) => html`<div><strong>${value}</strong><span class="quiet small">${label}</span>${more && html`<div class="quiet small">${more}</div>`}</div>`;
-  if (!contents) return html`<section class="card" aria-label="Contents"><p class="quiet" role="status">Counting what is in it…</p></section>`;
+  if (!contents) return html`
+    <section class="card" aria-label="Contents">
+      <div class="numbers">${number("objects", "…")} ${number("size of everything", "…")}</div>
+      <p class="quiet small" role="status">Counting what is in it…</p>
+    </section>`; // as high as the numbers: what is below keeps its place
   return html`
     <section class="card" aria-label="Contents">
       <div class="numbers">
