@@ -30,9 +30,7 @@ def test_from_the_browser_to_the_verdict(root_tab: Tab, gateway: Gateway) -> Non
     page.get_by_label("Fixed rate").check()
     page.get_by_label("Minutes").fill("0")
     expect(page.get_by_text("Between 0.1 and 240 minutes.")).to_be_visible()
-    page.get_by_label("Minutes").fill(
-        "0.5"
-    )  # with less, a busy machine starts the servers and has no time left to measure
+    page.get_by_label("Minutes").fill("0.5")  # a busy machine needs part of it to start the servers
     expect(page.get_by_text("with one target there are figures", exact=False)).to_be_visible(timeout=RUN_MS)
     expect(start).to_be_enabled(timeout=RUN_MS)
     start.click()
