@@ -4,7 +4,7 @@ None of them is part of the project: give a directory with checkouts of theirs (
 the name of its repository; those that it lacks are left out. `passes/` has a file a suite with the tests that must
 pass, `left_out/` one with the rest and why each does not. The name of a round stands before that of its test.
 
-Exit code 1: a test that must pass did not; 2: the run itself failed.
+Exit code 1: a test that must pass did not; 2: a suite could not be built, or no outcome can be read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from xml.etree import ElementTree
 
 from tests.strangers.suites import SUITES, Suite
 from tests.support.environment import ROOT
@@ -27,6 +28,12 @@ from tests.support.listed import read_list, report
 HERE = Path(__file__).resolve().parent
 BUILD = ROOT / "build" / "strangers"
 BUCKET = "strangers"
+END_LINES = 20
+"""Of what a suite printed, shown when no outcome can be read."""
+
+
+class Broken(Exception):
+    """A suite that could not be built, or of which no outcome can be read."""
 
 
 def filled(values: dict[str, str], words: dict[str, str]) -> dict[str, str]:
@@ -44,19 +51,33 @@ def certificate(place: Path) -> dict[str, str]:
 
 
 def build(name: str, suite: Suite, checkout: Path) -> None:
-    """Build the tests, outside the checkout. Raises SystemExit(2) when that fails."""
+    """Build the tests, outside the checkout. Raises Broken when that fails."""
     words = {"build": str(BUILD / name), "here": str(HERE)}
     Path(words["build"]).mkdir(parents=True, exist_ok=True)
     # the environment of a run names the gateway, which a build does not need
     usable = {key: value for key, value in suite.environment.items() if "{" not in value.replace("{build}", "")}
     command = [part.format_map(words) for part in suite.build]
     environment = {**os.environ, **filled(usable, words)}
-    if subprocess.run(command, cwd=checkout / suite.folder, env=environment, stdout=sys.stderr).returncode:
-        raise SystemExit(2)
+    try:
+        subprocess.run(command, cwd=checkout / suite.folder, env=environment, stdout=sys.stderr, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Broken(f"it could not be built: {error}") from error
+
+
+def read_outcomes(suite: Suite, written: Path, printed: Path) -> dict[str, str]:
+    """Outcome of each test by the report, or by what was printed. Raises Broken, with the end of that, without any."""
+    try:
+        found = suite.outcomes(written if written.exists() else printed)
+    except ElementTree.ParseError:
+        found = {}
+    if not found:
+        end = printed.read_text(errors="replace").splitlines()[-END_LINES:]
+        raise Broken("\n  ".join(["no outcome of a test can be read; it printed last:", *end]))
+    return found
 
 
 def run_round(name: str, suite: Suite, checkout: Path, added: dict[str, str], logs: Path | None) -> dict[str, str]:
-    """Outcome of each test of one round, on a gateway made for it."""
+    """Outcome of each test of one round, on a gateway made for it. Raises Broken when it has none."""
     with tempfile.TemporaryDirectory(prefix="strangers-") as directory, ExitStack() as stack:
         place = Path(directory)
         (place / "data").mkdir()
@@ -94,12 +115,11 @@ def run_round(name: str, suite: Suite, checkout: Path, added: dict[str, str], lo
             except subprocess.TimeoutExpired:
                 print(f"{name}: ended after {suite.seconds:.0f} s", file=sys.stderr)
         (place / "printed").write_bytes(printed.read_bytes()[start:])
-        written = place / "report.xml"
-        return suite.outcomes(written if written.exists() else place / "printed")
+        return read_outcomes(suite, place / "report.xml", place / "printed")
 
 
 def run_suite(name: str, checkout: Path, logs: Path | None) -> int:
-    """Run all rounds of a suite and print how they went; returns the exit code."""
+    """Run all rounds of a suite and print how they went; returns the exit code. Raises Broken."""
     suite = SUITES[name]
     head = ""
     if suite.commit:
@@ -111,8 +131,6 @@ def run_suite(name: str, checkout: Path, logs: Path | None) -> int:
     found = {}
     for title, added in suite.rounds.items():
         outcomes = run_round(name, suite, checkout, added, logs)
-        if not outcomes:
-            raise SystemExit(2)
         found |= {f"{title}/{test}" if title else test: text for test, text in outcomes.items()}
     must_pass, left_out = (read_list(HERE / kind / f"{name}.txt") for kind in ("passes", "left_out"))
     return report(found, must_pass, left_out, whole=True)
@@ -136,7 +154,14 @@ def main() -> int:
         print(f"no checkout of {SUITES[name].repository}" if SUITES[name].commit else f"{name}: only when it is named")
     if chosen.logs:
         chosen.logs.mkdir(parents=True, exist_ok=True)
-    return max(run_suite(name, checkouts.get(name, BUILD / name).resolve(), chosen.logs) for name in there)
+    codes = set()
+    for name in there:
+        try:
+            codes.add(run_suite(name, checkouts.get(name, BUILD / name).resolve(), chosen.logs))
+        except Broken as broken:
+            print(f"{name}: {broken}", file=sys.stderr)
+            codes.add(2)
+    return max(codes)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.listed import go_outcomes, java_outcomes, mint_outcomes, report, rust_outcomes, shell_outcomes
+from tests.strangers import run
+from tests.strangers.suites import Suite
+from tests.support.listed import (
+    go_outcomes,
+    java_outcomes,
+    junit_outcomes,
+    mint_outcomes,
+    report,
+    rust_outcomes,
+    shell_outcomes,
+)
 
 
 @pytest.fixture
@@ -50,3 +61,27 @@ def test_only_a_test_that_must_pass_fails_the_run(capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert "a: did not run" in said
     assert "left out, but passed (1)" in said
+
+
+@pytest.mark.parametrize("outcomes", [junit_outcomes, go_outcomes])
+def test_a_suite_that_dies_at_its_start_shows_what_it_printed(
+    printed: Path, outcomes: Callable[[Path], dict[str, str]]
+) -> None:
+    printed.write_text("x\n" * 1000 + "ImportError: no module\n")
+    suite = Suite(repository="a/b", commit="", command=(), outcomes=outcomes)
+    with pytest.raises(run.Broken, match=r"can be read; it printed last:\n(  x\n){19}  ImportError: no module$"):
+        run.read_outcomes(suite, printed.with_name("report.xml"), printed)
+
+
+def test_a_suite_that_cannot_be_built_does_not_end_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, build in (("one", "false"), ("two", "no-such-program")):
+        suite = Suite(repository=f"a/{name}", commit="", command=(), outcomes=go_outcomes, build=(build,))
+        monkeypatch.setitem(run.SUITES, name, suite)
+    monkeypatch.setattr(run, "BUILD", tmp_path)
+    monkeypatch.setattr("sys.argv", ["run", str(tmp_path), "one", "two"])
+    assert run.main() == 2
+    said = capfd.readouterr().err
+    assert "one: it could not be built: " in said
+    assert "two: it could not be built: [Errno 2] No such file or directory: 'no-such-program'" in said
