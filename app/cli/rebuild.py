@@ -94,7 +94,7 @@ def _open_rebuild(settings: Settings, show: ShowProgress, *, is_beside: bool = F
 
     path = settings.run_dir / "dry-run" / "sluice.db" if is_beside else settings.index_path
     stores = open_offline_stores(settings, alone=not is_beside)
-    return Rebuild(stores, path, commit_timeout=settings.commit_timeout, progress=show)
+    return Rebuild(stores, path, progress=show)
 
 
 async def _try_beside_server(settings: Settings, progress: ProgressDisplay, as_json: bool) -> int:

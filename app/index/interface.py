@@ -32,6 +32,14 @@ class Index(DeclaredTransactions):
         """
 
     @property
+    @abstractmethod
+    def drawn(self) -> int:
+        """A number of the commit sequence that was drawn already: every later commit has a greater one.
+
+        On SQLite it is the last one, on Postgres that of the last heartbeat. Reading it takes no system call.
+        """
+
+    @property
     def wal_bytes(self) -> int:
         """Current size of the write-ahead log in bytes, for metrics; 0 without one."""
         return 0

@@ -37,7 +37,8 @@ async def append(
 
     def make_header() -> bytes:
         # An appended blob cannot be restored without the object before it, so it is listed like a conditional write.
-        return recovery_headers.object_header(bucket_id, key, describe(found)._replace(size=size, parts=0), True)
+        new = describe(found)._replace(size=size, parts=0)
+        return recovery_headers.object_header(bucket_id, key, store.index.drawn, new, True)
 
     blob = await store.write_blob(source, make_header)
     try:

@@ -54,7 +54,8 @@ async def put(
         return store.index.start_put(bucket_id, key, describe, conditions)
 
     def make_header() -> bytes:
-        return recovery_headers.object_header(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL))
+        conditional = conditions not in (None, UNCONDITIONAL)
+        return recovery_headers.object_header(bucket_id, key, store.index.drawn, describe(""), conditional)
 
     return await store.write(source, timings, begin, make_header)
 

@@ -6,6 +6,7 @@ A recovery header is a JSON array. It is written before the commit, and so prove
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import orjson
 
@@ -16,12 +17,20 @@ from sluice_s3.app.index.reclaim.rows import ReferenceHint
 PUT, PART, MOVED = "put", "part", "moved"
 
 
-def object_header(bucket_id: int, key: str, new: NewVersion, conditional: bool) -> bytes:
+def object_header(bucket_id: int, key: str, drawn: int, new: NewVersion, conditional: bool) -> bytes:
     """Return the header of an object.
 
-    Fields: kind, milliseconds, bucket, key, whether the write was conditional, and the row's fields.
+    Fields: kind, milliseconds, bucket, key, whether the write was conditional, a number of the commit sequence that was
+    drawn before (see `app.index.interface.Index.drawn`), and the row's fields.
     """
-    return orjson.dumps([PUT, _now(), bucket_id, key, conditional, *new])
+    return orjson.dumps([PUT, _now(), bucket_id, key, conditional, drawn, *new])
+
+
+def parse_object(header: list[Any]) -> tuple[int, NewVersion] | None:
+    """Return the drawn number and the row's fields of an object's header; None when it is no such header."""
+    if header[0] != PUT or len(header) != 6 + len(NewVersion._fields) or not isinstance(header[5], int):
+        return None
+    return header[5], NewVersion(*header[6:])
 
 
 def part_header(upload: Upload, part: Part) -> bytes:

@@ -31,6 +31,7 @@ from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.quarantine import Quarantine
 from sluice_s3.storage_drivers.base import AppendRequest, BodySource, Buffer, Driver, Usage
 from sluice_s3.storage_drivers.errors import DriverError
+from sluice_s3.storage_drivers.layout import FILE
 
 if TYPE_CHECKING:
     from sluice_s3.app.store.plain_files.writes import PlainFiles
@@ -248,7 +249,7 @@ class Store:
             raise
         except BaseException as error:
             if isinstance(error, Exception):
-                await self._take_back(blob_id, locator)
+                await self._settle_if_gone(blob_id, locator)
             raise
         crash_point("store.committed")
         await self.ids.settle(blob_id)
@@ -274,6 +275,8 @@ class Store:
                 if first_outcome.setdefault("first", "done") != "done":
                     self._reject(entry)
             else:
+                if isinstance(entry.error, DriverError):
+                    self._void(entry.blob_id)
                 deferred.fail(to_domain_error(entry.error))
 
         entry = AppendRequest(blob_id, piece, source, make_header, on_written, timings)
@@ -313,6 +316,10 @@ class Store:
         location = self.driver.packed(entry.locator)
         if location is not None:
             self._rejected.append((entry.locator, *location))
+
+    def _void(self, blob_id: int) -> None:
+        """Note a blob that may be there, and that no rebuild may restore. Called in any thread."""
+        self._rejected.append((f"{FILE}{blob_id:016x}", 0, 0))
 
     # blobs with a commit of their own
     async def write_blob(self, source: BodySource, make_header: Callable[[], bytes]) -> StoredBlob:
@@ -359,23 +366,17 @@ class Store:
         if location is not None:
             self._rejected.append((blob.locator, *location))
         else:
-            await self._take_back(blob.blob_id, blob.locator)
+            await self._settle_if_gone(blob.blob_id, blob.locator)
 
-    async def _settle_if_gone(self, blob_id: int) -> None:
-        """Remove what may exist under an id, whatever failed: the mount may have failed as well.
+    async def _settle_if_gone(self, blob_id: int, locator: str = "") -> None:
+        """Remove what may exist under an id, or at a locator, whatever failed: the mount may have failed as well.
 
-        Where that is not possible the id stays unsettled, for the orphan sweeper.
+        Where that is not possible the blob is void, and its id stays unsettled, for the orphan sweeper.
         """
         try:
-            await self.driver.discard_id(blob_id)
+            await (self.driver.discard(locator) if locator else self.driver.discard_id(blob_id))
         except DriverError:
-            return
-        await self.ids.settle(blob_id)
-
-    async def _take_back(self, blob_id: int, locator: str) -> None:
-        try:
-            await self.driver.discard(locator)
-        except DriverError:
+            self._void(blob_id)
             return
         await self.ids.settle(blob_id)
 

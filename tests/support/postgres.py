@@ -107,7 +107,7 @@ class Server:
         """A synchronous standby that runs until the end of the block: from now on no commit is answered without it."""
         with _placed(self._bin, self._user) as made:
             primary = ("-h", str(self._directory), "-U", "sluice")
-            self._run("pg_basebackup", *primary, "-D", str(made._data), "-R", "-X", "stream")
+            self._run("pg_basebackup", *primary, "-D", str(made._data), "-R", "-X", "stream", "--checkpoint=fast")
             with (made._data / "postgresql.auto.conf").open("a") as file:
                 file.write(f"unix_socket_directories = '{made._directory}'\n")
             made.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sluice_s3.app.errors import ConditionalRequestConflict, IndexBehind, LeaseLost, WriterDead
-from sluice_s3.app.index.journals.rows import ANNOUNCED, KEYRING, WATERMARK, Journal
+from sluice_s3.app.index.journals.rows import ANNOUNCED, KEYRING, SETTLED, WATERMARK, Journal
 from sluice_s3.app.index.journals.statements import (
     ADD_JOURNAL,
     JOURNALS,
@@ -69,10 +69,11 @@ def journals(store: str = DEFAULT) -> Transaction[list[Journal]]:
 def advance_watermark(journal: Journal, until: int, settled: int) -> Transaction[None]:
     """Record that changes up to `until` are journaled, and update the row of `journal`.
 
-    Removes tombstones up to `settled`, which are no longer needed.
+    Removes tombstones up to `settled`, which the journals have as their settled number: they are no longer needed.
     """
     yield SET_JOURNAL, (journal.snapshot, journal.bytes, journal.rows, journal.id)
     yield SET_META, (of_store(WATERMARK, journal.store), str(until))
+    yield SET_META, (of_store(SETTLED, journal.store), str(settled))
     yield REMOVE_TOMBSTONES, (settled, journal.store, journal.store)
 
 

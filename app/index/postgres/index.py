@@ -95,6 +95,7 @@ class PostgresIndex(RegisteredIndex):
         self._slots = writing
         self._lookups = VersionLoader(self.database, self.reads)
         self._settled = 0
+        self._drawn = 0
 
     def __repr__(self) -> str:
         return f"PostgresIndex({self.database!r})"
@@ -166,7 +167,9 @@ class PostgresIndex(RegisteredIndex):
         async def give(connection: Connection) -> list[Beat]:
             async with self.database.transaction(connection):
                 await runner.rows_of(connection, *sign, self.database.timeout)
-                return await runner.read(connection, cluster.beats(), self.database.timeout)
+                beats = await runner.read(connection, cluster.beats(), self.database.timeout)
+                self._drawn = int(await connection.fetchval(lock_discovery.POSITION))
+                return beats
 
         # a heartbeat that waits behind requests for too long lets its writer count as dead
         return await query_with_retry(self.database, self.reads, give, first=True)
@@ -248,6 +251,11 @@ class PostgresIndex(RegisteredIndex):
         if (self._life_locks / writer.lock_name).exists():
             return not is_unlocked(self._life_locks, writer.lock_name)
         return self._heartbeat is None or self._heartbeat.is_orphaned(writer.incarnation)
+
+    @property
+    def drawn(self) -> int:
+        """See `Index.drawn`."""
+        return self._drawn
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`.

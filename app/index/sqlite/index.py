@@ -220,6 +220,11 @@ class SqliteIndex(RegisteredIndex):
     # overrides of `Index`
 
     @property
+    def drawn(self) -> int:
+        """See `Index.drawn`."""
+        return self._witness.read()
+
+    @property
     def wal_bytes(self) -> int:
         """See `Index.wal_bytes`."""
         return checkpoint.wal_size(self._wal)

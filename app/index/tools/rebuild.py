@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Table, Text
 
-from sluice_s3.app.index.journals.rows import KEYRING, WATERMARK
+from sluice_s3.app.index.journals.rows import KEYRING, SETTLED, WATERMARK
 from sluice_s3.app.index.meta.transactions import STORE_IDENTITY_NOTE
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.objects.rows import NULL_VERSION, NewVersion
@@ -62,8 +62,8 @@ CREATE TABLE scratch.pieces ({_typed(pieces)}, blob INTEGER,
     PRIMARY KEY (upload, start, part_number)) WITHOUT ROWID;
 CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator TEXT, size INTEGER, pack INTEGER, total INTEGER,
     part INTEGER);
-CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at INTEGER, bucket_id INTEGER, key TEXT, conditional INTEGER,
-    fields TEXT, size INTEGER, reason TEXT);
+CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, drawn INTEGER, at INTEGER, bucket_id INTEGER, key TEXT,
+    conditional INTEGER, fields TEXT, size INTEGER, reason TEXT);
 CREATE TABLE scratch.aliases (old INTEGER PRIMARY KEY, blob INTEGER);
 CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
 CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER, reason TEXT);
@@ -81,9 +81,7 @@ INSERT INTO scratch.decided ({_VERSION}, blob, removed) VALUES ({", ".join("?" *
 ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq >= decided.seq
 """  # noqa: S608 - names of columns
 
-_OLDER_REMOVAL = ("",) * 6 + (NULL_VERSION,)
-"""Values of the last columns of a tombstone, which older journals lack."""
-KEEP_REMOVAL = "INSERT OR IGNORE INTO main.removals VALUES (?, ?, ?, ?, ?, ?, ?)"
+NEWEST = "SELECT coalesce(max(modified), 0) FROM scratch.decided WHERE bucket_id = ? AND key = ? AND NOT removed"
 
 _IS_TREE = f"'{TREE}' IN (substr({{0}}, 1, 2), substr({{0}}, instr({{0}}, '/') + 1, 2))"
 """`app.index.plain_files.rows.is_plain_file` in SQL. The next scan finds the current state of a plain file."""
@@ -163,15 +161,17 @@ FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = 
 # an uncommitted recovery header counts only when nothing contradicts it; of several for one key the newest, unless its
 # bucket keeps versions
 JUDGE_CLAIMS = """
-CREATE INDEX scratch.claims_key ON claims (bucket_id, key, at, blob);
+CREATE INDEX scratch.claims_key ON claims (bucket_id, key, drawn, at, blob);
 UPDATE scratch.claims AS claims SET reason = CASE
     WHEN EXISTS (SELECT 1 FROM scratch.decided AS decided WHERE decided.bucket_id = claims.bucket_id
-        AND decided.key = claims.key AND decided.modified >= claims.at) THEN 'what was decided for its key is as new'
+        AND decided.key = claims.key AND (decided.seq > claims.drawn OR decided.modified >= claims.at))
+        THEN 'what was decided for its key is as new'
     WHEN claims.conditional THEN 'it carried a condition, and what was decided is not known'
     WHEN NOT EXISTS (SELECT 1 FROM main.buckets WHERE buckets.id = claims.bucket_id) THEN 'its bucket is not known'
     WHEN (SELECT versioning FROM main.buckets WHERE buckets.id = claims.bucket_id) != 1
         AND EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
-        AND other.key = claims.key AND (other.at, other.blob) > (claims.at, claims.blob) AND NOT other.conditional)
+        AND other.key = claims.key AND NOT other.conditional
+        AND (other.drawn, other.at, other.blob) > (claims.drawn, claims.at, claims.blob))
         THEN 'a newer PUT of its key is restored'
     ELSE '' END;
 """
@@ -221,8 +221,6 @@ class IndexRebuild:
             connection.execute(f"ATTACH DATABASE ? AS {name}", (str(other),))
         connection.execute(SCRATCH + more_scratch)
         connection.execute("BEGIN")
-        self._restored: dict[tuple[int, str], int] = {}
-        """Times of the last restored versions, for keys of buckets with versioning."""
 
     def close(self) -> None:
         """Close the files."""
@@ -239,11 +237,6 @@ class IndexRebuild:
         names = ("seq", "bucket_id", "key", "modified", "version_id")
         rows = (empty | dict(zip(names, removal, strict=True)) for removal in removed)
         self._connection.executemany(ADD_DECIDED, ((*row.values(), None, 1) for row in rows))
-
-    def keep_removals(self, rows: Iterable[Row]) -> None:
-        """Copy tombstones, which a later rebuild needs while recovery headers exist."""
-        complete_rows = ((*row, *_OLDER_REMOVAL[len(row) :]) for row in rows)
-        self._connection.executemany(KEEP_REMOVAL, complete_rows)
 
     def add_voids(self, blobs: Iterable[int]) -> None:
         """Add blobs whose commit was refused."""
@@ -301,9 +294,12 @@ class IndexRebuild:
         """Replace the place of a blob."""
         self._replace("scratch.blobs", 6, [row])
 
-    def add_headers(self, rows: Iterable[tuple[int, int, int, str, bool, str, int]]) -> None:
-        """Add possibly uncommitted headers: (blob, epoch milliseconds, bucket, key, conditional, JSON fields, size)."""
-        self._connection.executemany("INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, '')", rows)
+    def add_headers(self, rows: Iterable[tuple[int, int, int, int, str, bool, str, int]]) -> None:
+        """Add possibly uncommitted headers.
+
+        A row is (blob, drawn number, epoch milliseconds, bucket, key, conditional, JSON fields, size).
+        """
+        self._connection.executemany("INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, ?, '')", rows)
 
     # results
     def find_restorable(self) -> Iterator[RecoveredBlob]:
@@ -314,7 +310,7 @@ class IndexRebuild:
         found = self._connection.execute(
             "SELECT blob, locator, at, bucket_id, key, fields, buckets.versioning FROM scratch.claims AS claims "
             "JOIN scratch.blobs USING (blob) JOIN main.buckets AS buckets ON buckets.id = claims.bucket_id "
-            "WHERE reason = '' ORDER BY at, blob"
+            "WHERE reason = '' ORDER BY drawn, at, blob"
         )
         for row in found.fetchall():
             yield RecoveredBlob._make(row)
@@ -326,10 +322,9 @@ class IndexRebuild:
     def restore(self, blob: RecoveredBlob, seq: int, new: NewVersion) -> None:
         """Make a blob its key's current version; its own version id is lost."""
         bucket_key = blob.bucket_id, blob.key
-        modified, version_id = blob.at, NULL_VERSION
-        if blob.versioning == ENABLED:
-            modified = self._restored[bucket_key] = max(modified, self._restored.get(bucket_key, 0) + 1)
-            version_id = version_ids.new_version_id(modified, seq)
+        (newest,) = one_row(self._connection, NEWEST, bucket_key)
+        modified = max(blob.at, newest + 1)
+        version_id = version_ids.new_version_id(modified, seq) if blob.versioning == ENABLED else NULL_VERSION
         self.add_versions([((seq, *bucket_key, version_id, CURRENT, modified, *new), blob.blob)])
 
     def build(self, *, whole: bool) -> None:
@@ -357,10 +352,15 @@ class IndexRebuild:
         self._note(of_store(STORE_IDENTITY_NOTE, name), f"{uuid} {generation}")
         self._note(of_store(WATERMARK, name), str(watermark))
 
-    def finish(self, sequence: int) -> None:
-        """Make the index durable; `sequence` is the highest number drawn."""
+    def finish(self, sequence: int, stores: Iterable[str]) -> None:
+        """Make the index durable; `sequence` is the highest number drawn.
+
+        Nothing of before is under way: a later rebuild restores none of it, and needs no tombstones of this one.
+        """
         execute = self._connection.execute
         execute("UPDATE main.sequence SET value = ?", (sequence + MARGIN,))
+        for name in stores:
+            self._note(of_store(SETTLED, name), str(sequence + MARGIN))
         execute("COMMIT")
         execute("PRAGMA synchronous=FULL")
         execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -23,11 +23,10 @@ from sluice_s3.app.index.journals.rows import KEYRING
 from sluice_s3.app.index.objects.rows import NULL_VERSION, NewVersion
 from sluice_s3.app.index.tools.rebuild import IndexRebuild, RecoveredBlob
 from sluice_s3.app.jobs.journals.rebuild_source import Journals, Report, label
-from sluice_s3.app.jobs.journals.writer import RETAINED_MS
 from sluice_s3.app.private_files import sync_directory
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.offline import OfflineStore, blob_id
-from sluice_s3.app.store.recovery_headers import MOVED, PART, PUT
+from sluice_s3.app.store.recovery_headers import MOVED, PART, parse_object
 from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed
 from sluice_s3.storage_drivers.objects.offline_reader import Blob, Damaged
 
@@ -35,15 +34,11 @@ ROWS_PER_BATCH = 5000
 WORK_PREFIX = "rebuild-"
 """Prefix of the directories in which new indexes are built."""
 STORE_COLUMN, SOURCE_COLUMN, MOVED_COLUMN = map(Bucket._fields.index, ("store", "source", "moved"))
-SLACK_MS = 1000
-"""The recovery header of a record is created less than this before its commit begins to wait."""
-SYNC_MS = 40_000
-"""Milliseconds between a file's header and the end of its sync, at most; see `app.jobs.journals.writer.RETAINED_MS`."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the step, how much of it is done, and of how much."""
-JournalWatermark = Callable[[int], int]
-"""Milliseconds from which recovery headers of a bucket, by its id, may lack a journal record."""
+Settled = Callable[[int], int]
+"""The drawn number from which recovery headers of a bucket, by its id, may lack a journal record."""
 
 
 class Rebuild:
@@ -52,12 +47,9 @@ class Rebuild:
     Call `run`, `find_lost`, then `install` or not. It closes the stores with itself.
     """
 
-    def __init__(
-        self, stores: Sequence[OfflineStore], index_path: Path, *, commit_timeout: float, progress: Progress
-    ) -> None:
+    def __init__(self, stores: Sequence[OfflineStore], index_path: Path, *, progress: Progress) -> None:
         self._stores = {store.name: store for store in stores}
         self._index_path = index_path
-        self._commit_timeout = int(commit_timeout * 1000)
         self._progress = progress
         index_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in index_path.parent.glob(f"{WORK_PREFIX}*"):  # left by a killed process: no other rebuild runs
@@ -93,10 +85,10 @@ class Rebuild:
         self._replay(journals)
         store_of_bucket = {row[0]: row[STORE_COLUMN] for row in settings.get("buckets", ()) if len(row) > STORE_COLUMN}
         for name, store in self._stores.items():
-            horizon = self._horizon(journals, name, store_of_bucket)
+            settled = self._find_settled(journals, name, store_of_bucket)
             before = report.files + report.records
-            self._read_packs(store, report, horizon)
-            self._read_files(store, report, horizon)
+            self._read_packs(store, report, settled)
+            self._read_files(store, report, settled)
             if not journals[name].ids and report.files + report.records > before:
                 report.damage.append(f"{label(store)}there are no journals")
         numbers = [number for found in journals.values() for number in found.ids]
@@ -110,7 +102,8 @@ class Rebuild:
             sizes = [(number, store.journal_size(number)) for number in journals[name].ids]
             identity = store.identity
             self._index.add_store(name, identity.store, identity.generation + 1, journals[name].decided_until, sizes)
-        self._index.finish(max(self._index.find_highest(), report.decided_until, *numbers, self._last_drawn()))
+        highest = max(self._index.find_highest(), report.decided_until, *numbers, self._last_drawn())
+        self._index.finish(highest, self._stores)
         return report
 
     # steps that a recovery does in another way
@@ -158,15 +151,15 @@ class Rebuild:
         sync_directory(self._index_path.parent)
         return old
 
-    def _horizon(self, journals: dict[str, Journals], name: str, store_of_bucket: dict[int, str]) -> JournalWatermark:
-        """Return from when headers on a store may lack a journal record.
+    def _find_settled(self, journals: dict[str, Journals], name: str, store_of_bucket: dict[int, str]) -> Settled:
+        """Return from which number headers on a store may lack a journal record.
 
         A bucket that another store's journals describe follows those.
         """
 
         def of(bucket_id: int) -> int:
             found = journals[store_of_bucket[bucket_id]] if bucket_id in elsewhere else own
-            return found.decided_at - self._commit_timeout - SLACK_MS
+            return found.settled
 
         own, elsewhere = journals[name], self._journaled_elsewhere[name]
         return of
@@ -178,29 +171,27 @@ class Rebuild:
         The last record of a row wins.
         """
         numbers = [(number, found) for found in journals.values() for number in found.ids]
-        since = min(found.decided_at for found in journals.values()) - RETAINED_MS
         replayed = 0
         for number, found in sorted(numbers, key=lambda entry: entry[0]):
             others = self._journaled_elsewhere[found.store.name]
             for fields in found.records(number):
                 versions = [row for row in fields.get("versions", ()) if row[1] not in others]
                 self._index.add_versions((row, blob_id(row[13])) for row in versions)
-                self._replay_removals(fields.get("removals", ()), since)
+                self._replay_removals(fields.get("removals", ()))
                 self._index.add_uploads(fields.get("uploads", ()))
                 self._index.add_pieces((row, blob_id(row[4])) for row in fields.get("pieces", ()))
                 replayed += 1
                 self._progress("decisions", replayed, 0)
 
-    def _replay_removals(self, rows: Any, since: int) -> None:
+    def _replay_removals(self, rows: Any) -> None:
         # older journals describe no other versions
         deleted = ((row, row[6] if len(row) > 6 else NULL_VERSION) for row in rows if row[1] == "object")
         self._index.add_removals((row[0], *row[2:5], version_id) for row, version_id in deleted)
         blobs = (blob_id(row[3]) for row in rows if row[1] == "blob")
         self._index.add_voids(blob for blob in blobs if blob is not None)
-        self._index.keep_removals(row for row in rows if row[4] >= since)
 
     # blobs
-    def _read_packs(self, store: OfflineStore, report: Report, horizon: JournalWatermark) -> None:
+    def _read_packs(self, store: OfflineStore, report: Report, settled: Settled) -> None:
         found = self._packs_to_read(store)
         for position, pack in enumerate(found):
             self._progress("packs", position, len(found))
@@ -210,15 +201,15 @@ class Rebuild:
                     report.records += 1
                     batch.append(blob)
                     if len(batch) == ROWS_PER_BATCH:
-                        self._add_blobs(batch, horizon)
+                        self._add_blobs(batch, settled)
             except BlobDamaged as error:  # not added, so that it does not count as dead and is not removed
                 if store.pack_size(pack)[1] > 0:  # else a process died just after creating it
                     report.damage.append(f"{label(store)}{error}")
                 continue
-            self._add_blobs(batch, horizon)
+            self._add_blobs(batch, settled)
             self._index.add_pack(pack, *store.pack_size(pack), store.name)
 
-    def _read_files(self, store: OfflineStore, report: Report, horizon: JournalWatermark) -> None:
+    def _read_files(self, store: OfflineStore, report: Report, settled: Settled) -> None:
         batch: list[Blob] = []
         for found in self._files_to_read(store):
             if isinstance(found, Damaged):
@@ -227,11 +218,11 @@ class Rebuild:
             report.files += 1
             batch.append(found)
             if len(batch) == ROWS_PER_BATCH:
-                self._add_blobs(batch, horizon)
+                self._add_blobs(batch, settled)
                 self._progress("files", report.files, 0)
-        self._add_blobs(batch, horizon)
+        self._add_blobs(batch, settled)
 
-    def _add_blobs(self, batch: list[Blob], horizon: JournalWatermark) -> None:
+    def _add_blobs(self, batch: list[Blob], settled: Settled) -> None:
         """Enter blobs and the headers without a certain journal record; empties the batch."""
         rows: dict[str, tuple[int, str, int, int, int, bool]] = {}
         headers, aliases = [], []
@@ -241,12 +232,11 @@ class Rebuild:
             rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
             if header and header[0] == MOVED and len(header) == 7 and isinstance(header[6], int):
                 aliases.append((header[6], blob.blob_id))
-            if header and header[0] == PUT and len(header) == 5 + len(NewVersion._fields):
-                _, at, bucket_id, key, conditional, *described = header
-                if at < horizon(bucket_id) - (0 if blob.pack else SYNC_MS):
-                    continue
-                described_row = orjson.dumps(described).decode()
-                headers.append((blob.blob_id, at, bucket_id, key, bool(conditional), described_row, blob.size))
+            described = parse_object(header) if header else None
+            if described is not None and described[0] >= settled(header[2]):
+                _, at, bucket_id, key, conditional, drawn, *fields = header
+                row = orjson.dumps(fields).decode()
+                headers.append((blob.blob_id, drawn, at, bucket_id, key, bool(conditional), row, blob.size))
         batch.clear()
         for known_blob, locator in self._index.add_blobs(list(rows.values())):
             # Compaction stopped between copying a record and releasing the old one.

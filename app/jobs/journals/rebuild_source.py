@@ -61,6 +61,8 @@ class Journals:
         """The journal of the newest complete snapshot."""
         self.decided_at = 0
         self.decided_until = 0
+        self.settled = 0
+        """Headers with a smaller drawn number count only with a journal record."""
         self.settings: tuple[int, dict[str, Any]] = (-1, {})
         """The last journaled settings, with their time."""
         self.keyring = ""
@@ -79,7 +81,7 @@ class Journals:
                     damaged += 1
                     continue
                 if header.kind in (CHANGES, END) or (header.kind == SNAPSHOT and not parts):
-                    self._look_for_settings(header, record)
+                    self._read_summary(header, record)
                 if header.kind == CHANGES and changes and changes[-1][1] == header.after:
                     changes[-1] = changes[-1][0], header.until, max(changes[-1][2], header.at)
                 elif header.kind == CHANGES:
@@ -120,8 +122,9 @@ class Journals:
     def _report_gap(self, after: int, until: int) -> None:
         self._report.damage.append(f"{label(self.store)}decisions {after + 1} to {until} are missing")
 
-    def _look_for_settings(self, header: RecordHeader, record: JournalRecord) -> None:
-        settings = encoding.parse_settings(record)
+    def _read_summary(self, header: RecordHeader, record: JournalRecord) -> None:
+        settings, settled = encoding.parse_summary(record)
+        self.settled = max(self.settled, settled)
         if settings is None:
             return
         self.keyring = max(self.keyring, settings.get(KEYRING) or "", key=parse_ring_number)

@@ -43,12 +43,11 @@ class Recovery(Rebuild):
         index_path: Path,
         index_url: str | None,
         *,
-        commit_timeout: float,
         progress: Progress,
     ) -> None:
         self._base = base
         self._index_url = index_url
-        super().__init__(stores, index_path, commit_timeout=commit_timeout, progress=progress)
+        super().__init__(stores, index_path, progress=progress)
         self._position = {name: self._index.position(name) for name in self._stores}
         self._sealed = self._index.sealed_packs()
 
@@ -75,7 +74,7 @@ class Recovery(Rebuild):
                 self._index.add_pack(pack, *store.pack_size(pack), name)
             self._index.add_present(store.file_ids(), name)
         self._index.seed(list(self._find_replaced_buckets(journals, settings)))
-        self._replay_removals(self._index.removals(), 0)
+        self._replay_removals(self._index.removals())
 
     def _find_replaced_buckets(self, journals: dict[str, Journals], settings: dict[str, Any]) -> Iterator[int]:
         """Yield buckets that a snapshot after the base describes completely: other rows are deleted."""
@@ -128,7 +127,7 @@ def open_recovery(settings: Settings, progress: Progress = lambda *_: None) -> I
         stores = open_offline_stores(settings)
         try:
             target = index_path, settings.index_url
-            recovery = Recovery(stores, base, *target, commit_timeout=settings.commit_timeout, progress=progress)
+            recovery = Recovery(stores, base, *target, progress=progress)
         except BaseException:
             for store in stores:
                 store.close()

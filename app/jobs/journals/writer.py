@@ -20,7 +20,7 @@ from xxhash import xxh3_64_intdigest
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.encryption.keyring import parse_ring_number
 from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
-from sluice_s3.app.index.journals.rows import KEYRING, KEYRING_JOURNALED, Changes, Journal
+from sluice_s3.app.index.journals.rows import KEYRING, KEYRING_JOURNALED, SETTLED, Changes, Journal
 from sluice_s3.app.index.sql.transaction import of_store
 from sluice_s3.app.jobs.journals.health import JournalHealth
 from sluice_s3.app.jobs.journals.position import require_current
@@ -35,9 +35,9 @@ logger = logging.getLogger("sluice.jobs")
 SETTINGS_CHECK_SECONDS = 60.0
 """Seconds after which accounts, keys and buckets are compared although the epoch did not change."""
 RETAINED_MS = 90_000
-"""Minimum milliseconds by both clocks that tombstones stay in the index.
+"""Minimum milliseconds that tombstones stay in the index.
 
-They contradict recovery headers without a journal record.
+They contradict recovery headers without a journal record. Before they go, the journals have a settled number that does.
 """
 MIN_SNAPSHOT_ROWS = 50_000
 MAX_JOURNALS = 64
@@ -91,8 +91,9 @@ class JournalWriter:
         self._settings = 0
         self._settings_seen = 0.0
         self._keyring = 0
-        self._watermark_moves: deque[tuple[int, int, int]] = deque()
-        """Milliseconds since the epoch, those of the monotonic clock, and the new watermark."""
+        self._settled = 0
+        self._watermark_moves: deque[tuple[int, int]] = deque()
+        """Milliseconds of the monotonic clock, and the new watermark."""
         self._full = False
         self._snapshot_requested = False
         self._rows_to_check = MIN_SNAPSHOT_ROWS
@@ -134,6 +135,7 @@ class JournalWriter:
             logger.warning("journals of store %s: %d are cut off: all is written again", self._name, len(position.cut))
             self._snapshot_requested = True
         self._watermark = await index.watermark(self._name)
+        self._settled = int(await index.note(of_store(SETTLED, self._name)) or 0)
         self._completed, self._next_completed = 0, None  # the previous writer may have died between two batches
         found = await index.journals(self._name)
         await self._discard([journal for journal in found if journal.snapshot == 1])
@@ -170,7 +172,8 @@ class JournalWriter:
             if changes.uploads:
                 supplement = header._replace(kind=SUPPLEMENT)
                 records = [record async for record in self._pieces(supplement, changes.uploads)]
-            fields = {"versions": changes.versions, "removals": changes.removals}
+            self._settle()
+            fields = {"settled": str(self._settled), "versions": changes.versions, "removals": changes.removals}
             if settings is not None:
                 fields["settings"] = settings
             await self._append([*records, encode(header, **fields)], changes.number)
@@ -245,22 +248,17 @@ class JournalWriter:
         crash_point("decisions.announced")
         current = await self._write(current, records, rows)
         crash_point("decisions.written")
-        now, elapsed = self._now(), time.monotonic_ns() // 1_000_000
-        tombstones_until = 0
-        while self._watermark_moves and self._is_past(self._watermark_moves[0], now, elapsed):
-            tombstones_until = self._watermark_moves.popleft()[2]
-        await _finish(self._store.index.advance_watermark(current, until, tombstones_until))
+        await _finish(self._store.index.advance_watermark(current, until, self._settled))
         crash_point("decisions.moved")
-        self._watermark_moves.append((now, elapsed, until))
+        self._watermark_moves.append((_elapsed_ms(), until))
         self._watermark = until
         self._current = self._journals[current.id] = current
 
-    def _is_past(self, move: tuple[int, int, int], now: int, elapsed: int) -> bool:
-        """Tell whether tombstones of a move were retained by both clocks.
-
-        Recovery headers have times of the wall clock, which may have jumped ahead since, and back afterwards.
-        """
-        return move[0] <= now - self._retained and move[1] <= elapsed - self._retained
+    def _settle(self) -> None:
+        """Settle what was journaled long enough ago: every later write names a greater drawn number."""
+        latest = _elapsed_ms() - self._retained
+        while self._watermark_moves and self._watermark_moves[0][0] <= latest:
+            self._settled = max(self._settled, self._watermark_moves.popleft()[1])
 
     async def _write(self, journal: Journal, records: list[JournalRecord], rows: int) -> Journal:
         with translate_driver_errors():
@@ -331,7 +329,8 @@ class JournalWriter:
         # now.
         await self._write_changes()
         settings = await index.settings_rows()
-        yield [encode(header._replace(kind=END), settings=settings, records=str(records))], 0
+        last = {"settled": str(self._settled), "settings": settings, "records": str(records)}
+        yield [encode(header._replace(kind=END), **last)], 0
 
     async def _end_snapshot(self, journal: Journal) -> None:
         assert self._journals is not None
@@ -354,6 +353,10 @@ class JournalWriter:
         with translate_driver_errors():
             await self._store.driver.discard_journals([journal.id for journal in journals])
         await self._store.index.forget_journals([journal.id for journal in journals])
+
+
+def _elapsed_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 async def _finish(commit: Coroutine[Any, Any, None]) -> None:

@@ -3,10 +3,12 @@
 With the blobs they suffice to rebuild the index. A record's header states its kind. Its body is compressed
 JSON: an object of any of `versions`, `removals`, `uploads`, `pieces` (arrays of rows, in the order of the tables'
 columns), `settings` (an object of arrays of rows) and, at the end of a snapshot, `records`: the number of its records.
+`settled` comes first, where it is: no header of a body with a smaller drawn number counts without a journal record.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import Any, NamedTuple
 
@@ -17,6 +19,7 @@ from sluice_s3.storage_drivers.base import JournalRecord
 
 CHANGES, SUPPLEMENT, SNAPSHOT, END = "changes", "supplement", "snapshot", "end"
 """Kinds: changes between two numbers; rows of the next record of changes; rows of a snapshot; its end."""
+_SETTLED = re.compile(rb'\{"settled":(\d+)')
 
 
 class RecordHeader(NamedTuple):
@@ -44,14 +47,15 @@ def parse_header(record: JournalRecord) -> RecordHeader:
     return RecordHeader._make(found)
 
 
-def parse_settings(record: JournalRecord) -> dict[str, Any] | None:
-    """Return the settings in a record; None when it has none. Raises ValueError."""
+def parse_summary(record: JournalRecord) -> tuple[dict[str, Any] | None, int]:
+    """Return the settings and the settled number in a record: None and 0 when it has none. Raises ValueError."""
     try:
         body = zlib.decompress(record.body)
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    found: dict[str, Any] | None = orjson.loads(body).get("settings") if b'"settings":' in body else None
-    return found
+    settled = _SETTLED.match(body)
+    settings = orjson.loads(body).get("settings") if b'"settings":' in body else None
+    return settings, int(settled[1]) if settled else 0
 
 
 def decode(record: JournalRecord) -> dict[str, Any]:

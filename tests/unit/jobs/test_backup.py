@@ -135,7 +135,7 @@ async def test_a_backup_has_the_state_of_its_index_whatever_happens_meanwhile(
         assert hashes(await bodies(store)) == now
     before_rebuild = tables(new.index_path)
     shutil.rmtree(new.index_path.parent)
-    with Rebuild(open_offline_stores(new), new.index_path, commit_timeout=1, progress=quiet) as work:
+    with Rebuild(open_offline_stores(new), new.index_path, progress=quiet) as work:
         work.run()
         assert list(work.find_lost()) == []
         work.install(replace=False)

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from sluice_s3.app.jobs.integrity.fsck import fsck
@@ -56,9 +57,7 @@ def lose_index(settings: Settings) -> None:
 
 def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
     """Rebuild as the command does."""
-    with Rebuild(
-        open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
-    ) as work:
+    with Rebuild(open_offline_stores(settings), settings.index_path, progress=lambda *_: None) as work:
         report = work.run()
         lost = list(work.find_lost())
         work.install(**{"replace": False, **options})
@@ -247,7 +246,7 @@ async def test_an_older_index_and_a_missing_one_are_refused(settings: Settings) 
 async def test_a_store_in_use_is_not_rebuilt(settings: Settings) -> None:
     async with opened(settings):
         with pytest.raises(StoreFailed, match="in use"):
-            Rebuild(open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None)
+            Rebuild(open_offline_stores(settings), settings.index_path, progress=lambda *_: None)
 
 
 async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> None:
@@ -261,7 +260,11 @@ async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> No
 
 def test_claims_have_the_fields_that_rebuild_reads() -> None:
     new = Bytes(b"x").describe("")
-    assert recovery_headers.object_header(5, "k", new, False).startswith(b'["put",')
+    header = orjson.loads(recovery_headers.object_header(5, "k", 77, new, False))
+    assert header[0] == "put"
+    assert header[2:5] == [5, "k", False]
+    assert recovery_headers.parse_object(header) == (77, new)
+    assert recovery_headers.parse_object(header[:5] + header[6:]) is None, "an older version's"
 
 
 @pytest.mark.parametrize("torn", [False, True])
@@ -323,9 +326,7 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
             count += 1
             return False
 
-        with Rebuild(
-            open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
-        ) as work:
+        with Rebuild(open_offline_stores(settings), settings.index_path, progress=lambda *_: None) as work:
             work._index._connection.set_progress_handler(step, 100)
             report = work.run()
             assert report.counts["versions"] == number

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.objects import renames
 from sluice_s3.app.index.objects import transactions as objects_transactions
 from sluice_s3.app.index.objects.conditions import Conditions
@@ -18,6 +20,8 @@ from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
+from sluice_s3.storage_drivers.errors import StoreFailed
+from sluice_s3.storage_drivers.packs.writer import PackWriter
 from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD, writing
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
@@ -142,6 +146,90 @@ async def test_what_was_deleted_stays_deleted_when_a_clock_was_ahead_for_a_while
     report, _ = rebuilt(settings)
     assert report.restored_claims == 0
     assert report.counts["versions"] == 1
+
+
+async def test_what_was_written_again_by_a_gateway_whose_clock_is_behind_stays_so(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the lab: a body that was deleted has the greater time."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("behind", "owner", "us-east-1", 10)
+        for key in ("small", "large"):
+            await put(store, bucket, key, bytes(1 if key == "small" else THRESHOLD + 1))
+            behind = (await objects.find(store, bucket.id, key)).modified - 800_000
+            await objects.delete(store, bucket.id, key, None, None, {})
+            with monkeypatch.context() as patch:
+                patch.setattr(objects_transactions, "now_ms", lambda behind=behind: behind)
+                await put(store, bucket, key, b"newer")
+            assert (await objects.find(store, bucket.id, key)).modified == behind
+        await JournalWriter(store).run_once()
+    lose_index(settings)
+    report, _ = rebuilt(settings)
+    assert (report.restored_claims, report.counts["versions"]) == (0, 2)
+    async with opened(settings) as store:
+        assert {(await objects.find(store, bucket.id, key)).size for key in ("small", "large")} == {5}
+
+
+async def test_a_clock_that_was_ahead_hides_no_later_write(settings: Settings) -> None:
+    shift = 600_000
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("ahead", "owner", "us-east-1", 10)
+        journal_writer = JournalWriter(store, lambda: time.time_ns() // 1_000_000 + shift)
+        await put(store, bucket, "a", b"a")
+        await journal_writer.run_once()
+        await put(store, bucket, "not journaled", b"b")
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert (report.restored_claims, report.counts["versions"], lost) == (1, 2, [])
+
+
+async def test_a_second_rebuild_restores_nothing_that_the_first_did_not(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the lab: clients saw in between that it is not there."""
+    await undecided_store(settings)
+    lose_index(settings)
+    with monkeypatch.context() as patch:
+        patch.setattr("sluice_s3.app.jobs.journals.rebuild.Rebuild._restore_blobs", lambda *_: None)
+        assert rebuilt(settings)[0].counts["versions"] == 2
+    async with writing(settings) as store:
+        await JournalWriter(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert (report.restored_claims, report.counts["versions"], lost) == (0, 2, [])
+
+
+@pytest.mark.parametrize("size", [1, THRESHOLD + 1], ids=["record", "file"])
+async def test_a_write_that_failed_on_a_mount_that_serves_again_is_not_restored(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Found by the lab: its bytes reached the disk, and clients saw since that it is not there."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("failed", "owner", "us-east-1", 10)
+        await put(store, bucket, "kept", b"kept")
+        with monkeypatch.context() as patch:
+
+            def fail(*_: object) -> None:
+                raise StoreFailed("the mount fails")
+
+            async def put_and_fail(*given: Any, put: Any = store.driver.put) -> None:
+                await put(*given)
+                fail()
+
+            async def fail_discard(_: int) -> None:
+                fail()
+
+            patch.setattr(PackWriter, "_look_again", fail)
+            patch.setattr(store.driver, "put", put_and_fail)
+            patch.setattr(store.driver, "discard_id", fail_discard)
+            with pytest.raises(StoreUnavailable):
+                await put(store, bucket, "failed", bytes(size))
+        await store.report_rejected_records()
+        await JournalWriter(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.files + report.records == 2, "it is there"
+    assert (report.restored_claims, report.counts["versions"], lost) == (0, 1, [])
 
 
 async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:

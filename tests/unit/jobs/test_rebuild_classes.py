@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.settings import Settings
@@ -11,7 +9,7 @@ from sluice_s3.app.store import objects
 from sluice_s3.app.store.named_driver import store_of_locator
 from tests.unit.jobs.mixed import tables
 from tests.unit.jobs.packed import content
-from tests.unit.jobs.test_transitions import DAY_MS, TO_SLOW, clean, decide, found, mixed, put_slow, ruled, running
+from tests.unit.jobs.test_transitions import TO_SLOW, clean, decide, found, mixed, put_slow, ruled, running
 from tests.unit.jobs.test_transitions import settings as settings
 from tests.unit.jobs.two import rebuilt, stores
 from tests.unit.jobs.versioned import contents
@@ -56,8 +54,7 @@ async def test_deleted_long_ago_is_not_restored(settings: Settings) -> None:
         await decide(store)
         await put_slow(store, bucket, "k", b"x" * 100)
         await objects.delete(store, bucket.id, "k", None, None, {})
-        later = time.time_ns() // 1_000_000 + DAY_MS
-        journal_writer = JournalWriter(store.of("fast"), lambda: later, retained=0)
+        journal_writer = JournalWriter(store.of("fast"), retained=0)
         await journal_writer.run_once()
         await put(store.of("fast"), bucket, "other", b"x")
         journal_writer.request_snapshot()

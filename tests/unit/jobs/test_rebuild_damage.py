@@ -93,7 +93,7 @@ async def test_a_damaged_snapshot_costs_no_more_than_what_is_damaged(
     monkeypatch.setattr("sluice_s3.app.index.journals.queries.ROWS_PER_BATCH", 4)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("kept", "owner", "us-east-1", 10)
-        journal_writer = JournalWriter(store, now=lambda: now_ms() + 60_000)  # no claim is young
+        journal_writer = JournalWriter(store, retained=0)
         for number in range(20):
             await put(store, bucket, f"k{number:02}", b"x")
         await objects.delete(store, bucket.id, "k19", None, None, {})
@@ -148,9 +148,7 @@ async def test_an_index_that_was_half_moved_aside_is_refused(
         await JournalWriter(store).run_once()
     rename = os.rename
     monkeypatch.setattr(module.os, "rename", lambda *_: (_ for _ in ()).throw(OSError("power cut")))
-    with Rebuild(
-        open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
-    ) as work:
+    with Rebuild(open_offline_stores(settings), settings.index_path, progress=lambda *_: None) as work:
         work.run()
         with pytest.raises(OSError, match="power cut"):
             work.install(replace=True)
@@ -176,7 +174,7 @@ async def test_a_file_whose_sync_took_long_is_restored(settings: Settings, monke
 async def test_what_a_missing_journal_tells_of_is_there_when_it_comes_back(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
-        journal_writer = JournalWriter(store, now=lambda: now_ms() + 60_000)
+        journal_writer = JournalWriter(store)
         await put(store, bucket, "k", b"x")
         await journal_writer.run_once()
     lose_index(settings)

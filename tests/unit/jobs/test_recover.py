@@ -217,9 +217,7 @@ async def test_a_relaxed_index_that_lost_its_log_is_brought_up_to_date(
 
 async def test_a_rebuild_is_not_taken_for_an_index_that_lost_its_log(settings: Settings) -> None:
     hashes = await in_the_log_alone(settings)
-    with Rebuild(
-        open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
-    ) as work:
+    with Rebuild(open_offline_stores(settings), settings.index_path, progress=lambda *_: None) as work:
         work.run()
         work.install(replace=True)
     await prepared(settings)

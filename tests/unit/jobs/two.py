@@ -58,9 +58,7 @@ async def stores(settings: Settings) -> AsyncIterator[Store]:
 def rebuilt(settings: Settings) -> tuple[Report, list[tuple[str, str, int, int, str]]]:
     """Rebuild as the command does."""
     shutil.rmtree(settings.index_path.parent)
-    with Rebuild(
-        open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
-    ) as work:
+    with Rebuild(open_offline_stores(settings), settings.index_path, progress=lambda *_: None) as work:
         report = work.run()
         lost = list(work.find_lost())
         work.install(replace=False)
