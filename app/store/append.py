@@ -38,7 +38,7 @@ async def append(
     def make_header() -> bytes:
         # An appended blob cannot be restored without the object before it, so it is listed like a conditional write.
         new = describe(found)._replace(size=size, parts=0)
-        return recovery_headers.object_header(bucket_id, key, store.index.drawn, new, True)
+        return recovery_headers.object_header(store.index, bucket_id, key, new, True)
 
     blob = await store.write_blob(source, make_header)
     try:

@@ -55,7 +55,7 @@ async def put(
 
     def make_header() -> bytes:
         conditional = conditions not in (None, UNCONDITIONAL)
-        return recovery_headers.object_header(bucket_id, key, store.index.drawn, describe(""), conditional)
+        return recovery_headers.object_header(store.index, bucket_id, key, describe(""), conditional)
 
     return await store.write(source, timings, begin, make_header)
 

@@ -6,10 +6,11 @@ A recovery header is a JSON array. It is written before the commit, and so prove
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from sluice_s3.app.index.interface import Index
 from sluice_s3.app.index.multipart.rows import Part, Upload
 from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.index.reclaim.rows import ReferenceHint
@@ -17,20 +18,31 @@ from sluice_s3.app.index.reclaim.rows import ReferenceHint
 PUT, PART, MOVED = "put", "part", "moved"
 
 
-def object_header(bucket_id: int, key: str, drawn: int, new: NewVersion, conditional: bool) -> bytes:
-    """Return the header of an object.
+class ObjectHeader(NamedTuple):
+    """The fields of an object's header behind its kind; those of its row follow."""
 
-    Fields: kind, milliseconds, bucket, key, whether the write was conditional, a number of the commit sequence that was
-    drawn before (see `app.index.interface.Index.drawn`), and the row's fields.
-    """
-    return orjson.dumps([PUT, _now(), bucket_id, key, conditional, drawn, *new])
+    at: int
+    """Milliseconds since the epoch."""
+    bucket_id: int
+    key: str
+    conditional: bool
+    drawn: int
+    """A number of the commit sequence that was drawn before; see `app.index.interface.Index.drawn`."""
+    writer: int
+    """The incarnation that wrote it."""
 
 
-def parse_object(header: list[Any]) -> tuple[int, NewVersion] | None:
-    """Return the drawn number and the row's fields of an object's header; None when it is no such header."""
-    if header[0] != PUT or len(header) != 6 + len(NewVersion._fields) or not isinstance(header[5], int):
+def object_header(index: Index, bucket_id: int, key: str, new: NewVersion, conditional: bool) -> bytes:
+    """Return the header of an object that this process writes."""
+    return orjson.dumps([PUT, _now(), bucket_id, key, conditional, index.drawn, index.incarnation, *new])
+
+
+def parse_object(header: list[Any]) -> tuple[ObjectHeader, list[Any]] | None:
+    """Return the header of an object and the fields of its row; None when it is no such header."""
+    count = 1 + len(ObjectHeader._fields)
+    if header[0] != PUT or len(header) != count + len(NewVersion._fields):
         return None
-    return header[5], NewVersion(*header[6:])
+    return ObjectHeader(*header[1:count]), header[count:]
 
 
 def part_header(upload: Upload, part: Part) -> bytes:

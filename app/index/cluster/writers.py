@@ -18,10 +18,12 @@ from sluice_s3.app.index.cluster.statements import (
     WRITERS,
 )
 from sluice_s3.app.index.cluster.transactions import LIVE
+from sluice_s3.app.index.journals.statements import ADD_TOMBSTONE
+from sluice_s3.app.index.objects.rows import NULL_VERSION
 from sluice_s3.app.index.packs.rows import Pack
 from sluice_s3.app.index.packs.statements import PACKS_OF
 from sluice_s3.app.index.plain_files.statements import INTENTS_OF
-from sluice_s3.app.index.sql.transaction import DRAW, Draw, Transaction
+from sluice_s3.app.index.sql.transaction import DRAW, Draw, Transaction, now_ms
 
 DEAD = "dead"
 
@@ -43,10 +45,17 @@ def retire(incarnation: int) -> Transaction[bool]:
         return False
     if any(not Pack._make(row).sealed for row in (yield PACKS_OF, (incarnation,))):
         return False
+    yield from _record_end(incarnation)
     yield REMOVE_WRITER, (incarnation,)
     yield from cluster.forget(incarnation)
     yield from gateways.forget_note(incarnation)
     return True
+
+
+def _record_end(incarnation: int) -> Transaction[None]:
+    """Journal that an incarnation commits nothing more: a rebuild restores none of its writes without a record."""
+    number = yield DRAW
+    yield ADD_TOMBSTONE, (number, "writer", 0, str(incarnation), now_ms(), "", NULL_VERSION)
 
 
 def reserve_ids(incarnation: int, count: int) -> Transaction[IdRange]:
@@ -78,7 +87,10 @@ def writers() -> Transaction[list[Writer]]:
 
 def declare_dead(incarnation: int) -> Transaction[None]:
     """Declare an incarnation dead; from this commit on none of its transactions commits (law 5)."""
+    rows = yield WRITER, (incarnation,)
     yield SET_WRITER, (DEAD, incarnation)
+    if rows and rows[0][0] == LIVE:
+        yield from _record_end(incarnation)
 
 
 def ranges(incarnation: int) -> Transaction[list[IdRange]]:

@@ -26,7 +26,7 @@ REMOVE_TOMBSTONES = Statement(
         or_(
             tombstones.c.store == text("of_store"),
             and_(
-                tombstones.c.kind == literal_column("'object'"),
+                tombstones.c.kind != literal_column("'blob'"),
                 tombstones.c.bucket_id.not_in(select(buckets.c.id).where(buckets.c.store != text("other"))),
             ),
         ),

@@ -244,8 +244,8 @@ tombstones = Table(
     Column("store", ByteOrderedText, nullable=False, server_default=""),
     Column("version_id", ByteOrderedText, nullable=False, server_default="null"),
 )
-"""Changes that leave no other row and must be journaled: deleted versions (`object`), and blobs whose commit was
-refused (`blob`, with the locator as the key, and the store of the blob)."""
+"""Changes that leave no other row and must be journaled: deleted versions (`object`), blobs whose commit was
+refused (`blob`, with the locator as the key, and the store of the blob), and writers that ended (`writer`)."""
 
 journals = Table(
     "journals",

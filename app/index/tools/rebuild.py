@@ -33,7 +33,14 @@ from sluice_s3.app.index.schema.tables import (
 from sluice_s3.app.index.sql.transaction import of_store
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import one_row, open_connection
-from sluice_s3.app.index.tools.rebuild_sql import ALIASES, KEEP_RECORDS, RESTORE_NOTES, SUMMED
+from sluice_s3.app.index.tools.rebuild_sql import (
+    ALIASES,
+    FORGET_DECIDED_CLAIMS,
+    JUDGE_CLAIMS,
+    KEEP_RECORDS,
+    RESTORE_NOTES,
+    SUMMED,
+)
 from sluice_s3.app.index.versioning import version_ids
 
 MARGIN = 1 << 20
@@ -62,8 +69,9 @@ CREATE TABLE scratch.pieces ({_typed(pieces)}, blob INTEGER,
     PRIMARY KEY (upload, start, part_number)) WITHOUT ROWID;
 CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator TEXT, size INTEGER, pack INTEGER, total INTEGER,
     part INTEGER);
-CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, drawn INTEGER, at INTEGER, bucket_id INTEGER, key TEXT,
-    conditional INTEGER, fields TEXT, size INTEGER, reason TEXT);
+CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at INTEGER, bucket_id INTEGER, key TEXT, conditional INTEGER,
+    drawn INTEGER, writer INTEGER, fields TEXT, size INTEGER, reason TEXT);
+CREATE TABLE scratch.ended (writer INTEGER PRIMARY KEY);
 CREATE TABLE scratch.aliases (old INTEGER PRIMARY KEY, blob INTEGER);
 CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
 CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER, reason TEXT);
@@ -80,8 +88,6 @@ ADD_DECIDED = f"""
 INSERT INTO scratch.decided ({_VERSION}, blob, removed) VALUES ({", ".join("?" * (len(VERSION) + 2))})
 ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq >= decided.seq
 """  # noqa: S608 - names of columns
-
-NEWEST = "SELECT coalesce(max(modified), 0) FROM scratch.decided WHERE bucket_id = ? AND key = ? AND NOT removed"
 
 _IS_TREE = f"'{TREE}' IN (substr({{0}}, 1, 2), substr({{0}}, instr({{0}}, '/') + 1, 2))"
 """`app.index.plain_files.rows.is_plain_file` in SQL. The next scan finds the current state of a plain file."""
@@ -158,29 +164,6 @@ SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0), pack
 FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = packs.id;
 """  # noqa: S608 - constants
 
-# an uncommitted recovery header counts only when nothing contradicts it; of several for one key the newest, unless its
-# bucket keeps versions
-JUDGE_CLAIMS = """
-CREATE INDEX scratch.claims_key ON claims (bucket_id, key, drawn, at, blob);
-UPDATE scratch.claims AS claims SET reason = CASE
-    WHEN EXISTS (SELECT 1 FROM scratch.decided AS decided WHERE decided.bucket_id = claims.bucket_id
-        AND decided.key = claims.key AND (decided.seq > claims.drawn OR decided.modified >= claims.at))
-        THEN 'what was decided for its key is as new'
-    WHEN claims.conditional THEN 'it carried a condition, and what was decided is not known'
-    WHEN NOT EXISTS (SELECT 1 FROM main.buckets WHERE buckets.id = claims.bucket_id) THEN 'its bucket is not known'
-    WHEN (SELECT versioning FROM main.buckets WHERE buckets.id = claims.bucket_id) != 1
-        AND EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
-        AND other.key = claims.key AND NOT other.conditional
-        AND (other.drawn, other.at, other.blob) > (claims.drawn, claims.at, claims.blob))
-        THEN 'a newer PUT of its key is restored'
-    ELSE '' END;
-"""
-FORGET_DECIDED_CLAIMS = """
-CREATE INDEX scratch.decided_blob ON decided (blob, removed);
-DELETE FROM scratch.claims WHERE EXISTS (
-    SELECT 1 FROM scratch.decided AS decided WHERE decided.blob = claims.blob AND NOT decided.removed
-) OR blob IN (SELECT blob FROM scratch.voids);
-"""
 SUPERSEDED = "what was decided for its key is as new"
 """The reason for recovery headers that were most likely committed, and replaced since."""
 
@@ -242,6 +225,10 @@ class IndexRebuild:
         """Add blobs whose commit was refused."""
         self._connection.executemany("INSERT OR IGNORE INTO scratch.voids VALUES (?)", ((blob,) for blob in blobs))
 
+    def add_ended_writers(self, writers: Iterable[int]) -> None:
+        """Add incarnations that commit nothing more."""
+        self._connection.executemany("INSERT OR IGNORE INTO scratch.ended VALUES (?)", ((one,) for one in writers))
+
     def add_uploads(self, rows: Iterable[Row]) -> None:
         """Add completed uploads."""
         self._replace("scratch.uploads", len(uploads.c), rows)
@@ -294,12 +281,11 @@ class IndexRebuild:
         """Replace the place of a blob."""
         self._replace("scratch.blobs", 6, [row])
 
-    def add_headers(self, rows: Iterable[tuple[int, int, int, int, str, bool, str, int]]) -> None:
-        """Add possibly uncommitted headers.
-
-        A row is (blob, drawn number, epoch milliseconds, bucket, key, conditional, JSON fields, size).
-        """
-        self._connection.executemany("INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, ?, '')", rows)
+    def add_headers(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add possibly uncommitted headers: (blob, *`app.store.recovery_headers.ObjectHeader`, JSON fields, size)."""
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", rows
+        )
 
     # results
     def find_restorable(self) -> Iterator[RecoveredBlob]:
@@ -322,7 +308,8 @@ class IndexRebuild:
     def restore(self, blob: RecoveredBlob, seq: int, new: NewVersion) -> None:
         """Make a blob its key's current version; its own version id is lost."""
         bucket_key = blob.bucket_id, blob.key
-        (newest,) = one_row(self._connection, NEWEST, bucket_key)
+        query = "SELECT coalesce(max(modified), 0) FROM scratch.decided WHERE bucket_id = ? AND key = ? AND NOT removed"
+        (newest,) = one_row(self._connection, query, bucket_key)
         modified = max(blob.at, newest + 1)
         version_id = version_ids.new_version_id(modified, seq) if blob.versioning == ENABLED else NULL_VERSION
         self.add_versions([((seq, *bucket_key, version_id, CURRENT, modified, *new), blob.blob)])

@@ -1,4 +1,4 @@
-"""SQL of `rebuild` once all blobs are known: pieces, notes of archived versions, and space to keep.
+"""SQL of `rebuild` once all blobs are known: pieces, headers to restore, notes of archived versions, space to keep.
 
 A rebuilt index is always SQLite.
 """
@@ -13,6 +13,29 @@ UPDATE scratch.decided SET blob = (SELECT aliases.blob FROM scratch.aliases AS a
     WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
 UPDATE scratch.pieces SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = pieces.blob)
     WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+"""
+# an uncommitted recovery header counts only when nothing contradicts it; of several for one key the newest, unless its
+# bucket keeps versions
+JUDGE_CLAIMS = """
+CREATE INDEX scratch.claims_key ON claims (bucket_id, key, drawn, at, blob);
+UPDATE scratch.claims AS claims SET reason = CASE
+    WHEN EXISTS (SELECT 1 FROM scratch.decided AS decided WHERE decided.bucket_id = claims.bucket_id
+        AND decided.key = claims.key AND (decided.seq > claims.drawn OR decided.modified >= claims.at))
+        THEN 'what was decided for its key is as new'
+    WHEN claims.conditional THEN 'it carried a condition, and what was decided is not known'
+    WHEN NOT EXISTS (SELECT 1 FROM main.buckets WHERE buckets.id = claims.bucket_id) THEN 'its bucket is not known'
+    WHEN (SELECT versioning FROM main.buckets WHERE buckets.id = claims.bucket_id) != 1
+        AND EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
+        AND other.key = claims.key AND NOT other.conditional
+        AND (other.drawn, other.at, other.blob) > (claims.drawn, claims.at, claims.blob))
+        THEN 'a newer PUT of its key is restored'
+    ELSE '' END;
+"""
+FORGET_DECIDED_CLAIMS = """
+CREATE INDEX scratch.decided_blob ON decided (blob, removed);
+DELETE FROM scratch.claims WHERE EXISTS (
+    SELECT 1 FROM scratch.decided AS decided WHERE decided.blob = claims.blob AND NOT decided.removed
+) OR blob IN (SELECT blob FROM scratch.voids) OR writer IN (SELECT writer FROM scratch.ended);
 """
 _LACKING = "blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size"
 # pieces beyond the committed size come from an uncommitted append. Pieces of an upload make no object when some are

@@ -189,6 +189,7 @@ class Rebuild:
         self._index.add_removals((row[0], *row[2:5], version_id) for row, version_id in deleted)
         blobs = (blob_id(row[3]) for row in rows if row[1] == "blob")
         self._index.add_voids(blob for blob in blobs if blob is not None)
+        self._index.add_ended_writers(int(row[3]) for row in rows if row[1] == "writer")
 
     # blobs
     def _read_packs(self, store: OfflineStore, report: Report, settled: Settled) -> None:
@@ -233,10 +234,8 @@ class Rebuild:
             if header and header[0] == MOVED and len(header) == 7 and isinstance(header[6], int):
                 aliases.append((header[6], blob.blob_id))
             described = parse_object(header) if header else None
-            if described is not None and described[0] >= settled(header[2]):
-                _, at, bucket_id, key, conditional, drawn, *fields = header
-                row = orjson.dumps(fields).decode()
-                headers.append((blob.blob_id, drawn, at, bucket_id, key, bool(conditional), row, blob.size))
+            if described is not None and described[0].drawn >= settled(described[0].bucket_id):
+                headers.append((blob.blob_id, *described[0], orjson.dumps(described[1]).decode(), blob.size))
         batch.clear()
         for known_blob, locator in self._index.add_blobs(list(rows.values())):
             # Compaction stopped between copying a record and releasing the old one.

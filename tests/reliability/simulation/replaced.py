@@ -219,7 +219,7 @@ def _clock(name: str, origin: float) -> Callable[..., Any]:
     def read(*arguments: Any) -> Any:
         if Simulation.scheduler is None:
             return other(*arguments)
-        seconds = running().now - origin
+        seconds = running().now - origin + (0 if origin else running().clock_error)
         return int(seconds * scale) if scale > 1 else seconds
 
     return read

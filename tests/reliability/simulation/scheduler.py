@@ -58,6 +58,8 @@ class Scheduler:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now = BEGIN
+        self.clock_error = 0.0
+        """Seconds by which the wall clock is wrong."""
         self.steps = 0
         self.cut_at: float = inf
         """The step at which the first thread goes on."""

@@ -21,7 +21,7 @@ from tests.reliability.lab.checkers import versions
 from tests.reliability.lab.checkers.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Outcome, Removal
 from tests.reliability.lab.checkers.registers import check
 from tests.reliability.lab.checkers.versions import Version
-from tests.reliability.simulation import replaced
+from tests.reliability.simulation import lost_index, replaced
 from tests.reliability.simulation.disk import Disk
 from tests.reliability.simulation.replaced import Mount
 from tests.reliability.simulation.scheduler import Loop, Process, Scheduler, Simulation
@@ -32,6 +32,8 @@ PLAIN, VERSIONED = ("a", "b", "c", "d"), ("v", "w")
 SMALL, LARGE = 2000, 9000
 CUTS = 2
 WORKERS = 2
+CLOCK_STEP = 0.03
+"""Probability that the wall clock jumps before an operation."""
 PAGE = 3
 """Versions of a page."""
 logging.disable(logging.CRITICAL)
@@ -80,8 +82,16 @@ class Trial:
             disk.cut_power(self.random, place)
             shutil.rmtree(place / "run", ignore_errors=True)
             (place / "run").mkdir(mode=0o700)
-        self._begin(place, operations=0)
+        self._look_at_all(place)
+        self._lose_index(place)
+        self._begin(place, operations=6)
+        if self.random.random() < 0.6:
+            self.scheduler.run_for(self.random.randrange(4000), self._have_ended)
+            self._kill_one(place)
         self.scheduler.run_for(10**9, self._have_ended)
+        self._kill_all()
+        self._look_at_all(place)
+        self._lose_index(place)
         for key, history in self.history.items():
             verdict = check(history)
             if not verdict:
@@ -89,6 +99,25 @@ class Trial:
         if not self.acknowledged:
             self.findings.append("no change was acknowledged: the trial shows nothing")
         return self.findings
+
+    def _look_at_all(self, place: Path) -> None:
+        self._begin(place, operations=0)
+        self.scheduler.run_for(10**9, self._have_ended)
+
+    def _lose_index(self, place: Path) -> None:
+        """Rebuild the index from the store, with all in its journals: nothing may be another."""
+        self._kill_all()
+        Mount.disk = Simulation.scheduler = None
+        before = lost_index.rows(place)
+        lost_index.rebuild(place)
+        after = lost_index.rows(place)
+        Simulation.scheduler = self.scheduler
+        if before != after:
+            self.findings.append(f"a rebuild lost {before - after}, and made {after - before}")
+
+    def _kill_all(self) -> None:
+        for process in self.processes.values():
+            replaced.kill(process)
 
     @property
     def acknowledged(self) -> int:
@@ -102,9 +131,13 @@ class Trial:
 
     def _begin(self, place: Path, operations: int) -> None:
         Mount.disk = Disk(place)
+        self._step_clock()
         self.begun.clear()
         for number in range(WORKERS):
             self._start(place, number, operations)
+
+    def _step_clock(self) -> None:
+        self.scheduler.clock_error = self.random.choice((0.0, 0.0, -800.0, 800.0))
 
     def _start(self, place: Path, number: int, operations: int) -> None:
         self.busy.add(number)
@@ -158,6 +191,8 @@ class Trial:
 
     async def _client(self, worker: Worker, number: int, operations: int) -> None:
         for _ in range(operations):
+            if self.random.random() < CLOCK_STEP:
+                self._step_clock()
             key, kind = self.random.choice(PLAIN + VERSIONED), self.random.random()
             token = (number, object())
             self.begun[token] = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -260,11 +261,13 @@ async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> No
 
 def test_claims_have_the_fields_that_rebuild_reads() -> None:
     new = Bytes(b"x").describe("")
-    header = orjson.loads(recovery_headers.object_header(5, "k", 77, new, False))
-    assert header[0] == "put"
-    assert header[2:5] == [5, "k", False]
-    assert recovery_headers.parse_object(header) == (77, new)
-    assert recovery_headers.parse_object(header[:5] + header[6:]) is None, "an older version's"
+    index = SimpleNamespace(drawn=77, incarnation=66)
+    header = orjson.loads(recovery_headers.object_header(index, 5, "k", new, False))  # type: ignore[arg-type]
+    found = recovery_headers.parse_object(header)
+    assert found is not None
+    assert found[0][1:] == (5, "k", False, 77, 66)
+    assert found[1] == list(new)
+    assert recovery_headers.parse_object(header[:5] + header[7:]) is None, "an older version's"
 
 
 @pytest.mark.parametrize("torn", [False, True])

@@ -232,6 +232,23 @@ async def test_a_write_that_failed_on_a_mount_that_serves_again_is_not_restored(
     assert (report.restored_claims, report.counts["versions"], lost) == (0, 1, [])
 
 
+async def test_what_a_writer_that_ended_never_committed_is_not_restored(settings: Settings) -> None:
+    """Found by the lab: a worker was killed between record and commit, and clients saw since that it is not there."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("ended", "owner", "us-east-1", 10)
+        await put(store, bucket, "kept", b"kept")
+        await JournalWriter(store).run_once()
+        await put(store, bucket, "never committed", b"record")
+    connection = open_connection(settings.index_path)
+    connection.execute("DELETE FROM versions WHERE key = 'never committed'")
+    connection.close()
+    async with writing(settings) as store:
+        await JournalWriter(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert (report.restored_claims, report.counts["versions"], lost) == (0, 1, [])
+
+
 async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
