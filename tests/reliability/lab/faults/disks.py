@@ -66,9 +66,7 @@ def read_only_data(scene: Scene) -> Iterator[None]:
         yield
         scene.site.mount.clear(number)
     elif scene.site.disk is not None:
-        scene.site.disk.break_down()
-        yield
-        _mount_again(scene, scene.site.disk)
+        yield from _break_down(scene, scene.site.disk)
 
 
 @fault("read-only-index", on=on_sqlite)
@@ -76,14 +74,16 @@ def read_only_index(scene: Scene) -> Iterator[None]:
     """The same of the index's."""
     yield
     assert scene.site.index_disk is not None
-    scene.site.index_disk.break_down()
+    yield from _break_down(scene, scene.site.index_disk)
+
+
+def _break_down(scene: Scene, disk: Disk) -> Iterator[None]:
+    scene.ledger.cut()  # ext4 answers 0 to a sync that is under way, though nothing of it is durable: see README
+    disk.break_down()
     yield
-    _mount_again(scene, scene.site.index_disk)
-
-
-def _mount_again(scene: Scene, disk: Disk) -> None:
     scene.site.kill()
     disk.restore()
+    scene.ledger.restore()
     scene.site.start()
 
 
