@@ -41,6 +41,8 @@ logger = logging.getLogger("sluice.store")
 REGISTRY_TIMEOUT_SECONDS = 30.0
 """Seconds that a new pack waits for the index before its records fail."""
 REJECTED_PER_BATCH = 1000
+MAX_VOIDS = 100_000
+"""Blobs that failed and are not reported yet; those beyond are forgotten."""
 
 T = TypeVar("T")
 
@@ -319,7 +321,8 @@ class Store:
 
     def _void(self, blob_id: int) -> None:
         """Note a blob that may be there, and that no rebuild may restore. Called in any thread."""
-        self._rejected.append((f"{FILE}{blob_id:016x}", 0, 0))
+        if len(self._rejected) < MAX_VOIDS:  # the index may be down as well
+            self._rejected.append((f"{FILE}{blob_id:016x}", 0, 0))
 
     # blobs with a commit of their own
     async def write_blob(self, source: BodySource, make_header: Callable[[], bytes]) -> StoredBlob:
