@@ -47,7 +47,7 @@ class Suite:
     """What the environment of each round adds."""
     tls: bool = False
     """The gateway speaks TLS, with a certificate that only `{certificate}` vouches for."""
-    seconds: float = 1800
+    seconds: float = 7200
     """For one round."""
 
 
