@@ -9,10 +9,10 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
-from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.index.postgres.database import Connection, Database, Pool, query_with_retry
 from sluice_s3.app.index.postgres.dialect import ESCAPE, escape, unescape
+from sluice_s3.app.index.postgres.errors import to_domain_error
 
 CONCURRENCY = 2
 """Maximum number of queries in flight. While they run, the next batch grows."""
@@ -56,25 +56,26 @@ class VersionLoader:
         lookup = _Lookup(bucket_id, escape(key), loop.create_future())
         self._pending.append(lookup)
         if not self._scheduled:
-            self._scheduled = True
             loop.call_soon(self._start_batches)
+            self._scheduled = True  # not before: without memory nothing would start them any more
         return lookup.future
 
     def _start_batches(self) -> None:
         self._scheduled = False
         while self._pending and len(self._running) < CONCURRENCY:
             batch = [self._pending.popleft() for _ in range(min(len(self._pending), MAX_KEYS))]
-            self._running.add(asyncio.get_running_loop().create_task(self._run(batch)))
+            try:
+                self._running.add(asyncio.get_running_loop().create_task(self._run(batch)))
+            except Exception as error:
+                _fail(batch, error)
 
     async def _run(self, batch: list[_Lookup]) -> None:
         try:
             versions = await query_with_retry(
                 self._database, self._pool, lambda connection: self._query(connection, batch)
             )
-        except DomainError as error:
-            for lookup in batch:
-                if not lookup.future.done():
-                    lookup.future.set_exception(type(error)(**error.detail))
+        except Exception as error:  # of memory, too: nothing else ends these lookups
+            _fail(batch, error)
         else:
             for lookup, version in zip(batch, versions, strict=True):
                 if not lookup.future.done():
@@ -102,3 +103,10 @@ class VersionLoader:
         """Wait for the queries in flight."""
         while self._running:
             await asyncio.wait(self._running)
+
+
+def _fail(batch: list[_Lookup], error: Exception) -> None:
+    found = to_domain_error(error)
+    for lookup in batch:
+        if not lookup.future.done():
+            lookup.future.set_exception(type(found)(**found.detail))

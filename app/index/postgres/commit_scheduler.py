@@ -18,7 +18,7 @@ from sluice_s3.app.index.engine.commit_queue import CommitQueue, Job, QueuedDefe
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.engine.procedures import Procedure
 from sluice_s3.app.index.postgres.advisory_locks import GLOBAL_LOCK, MAX_LOCKS, Locks, locks_of
-from sluice_s3.app.index.postgres.group_commit import GroupCommitter
+from sluice_s3.app.index.postgres.group_commit import GroupCommitter, fail
 from sluice_s3.app.index.postgres.procedure_calls import procedure_of
 from sluice_s3.app.index.sql.transaction import Transaction
 
@@ -89,8 +89,8 @@ class CommitScheduler(CommitQueue):
         self._enter(job, len(self._queue))
         self._queue.append(job)
         if not self._scheduled:
-            self._scheduled = True
             self._loop.call_soon(self._dispatch)
+            self._scheduled = True  # not before: without memory nothing would dispatch any more
         return job.future
 
     def take(self, job: QueuedDeferredCommit) -> None:
@@ -101,8 +101,10 @@ class CommitScheduler(CommitQueue):
             self._woken = True
             try:
                 self._loop.call_soon_threadsafe(self._arrive)
-            except RuntimeError:
-                pass  # the loop is closed: no caller waits
+            except BaseException as error:
+                self._woken = False
+                if not isinstance(error, RuntimeError):  # of a closed loop, for which no caller waits
+                    raise
 
     def _arrive(self) -> None:
         # reset the flag first: a job that is appended during the loop must schedule another call
@@ -130,8 +132,13 @@ class CommitScheduler(CommitQueue):
             group, locks, kind = self._next_group()
             if not group:
                 return
+            try:
+                task = self._loop.create_task(self._run(group, locks, kind))
+            except Exception as error:
+                fail(group, error)
+                self._deliver(group)
+                return
             self._held.update(locks)
-            task = self._loop.create_task(self._run(group, locks, kind))
             self._running.add(task)
 
     def _next_group(self) -> tuple[list[Queued], set[int], Procedure]:

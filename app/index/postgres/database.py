@@ -123,16 +123,16 @@ class Database:
         """
         if self._task is not None or self.is_down:
             return
-        self.is_down = True
+        self._task = asyncio.get_running_loop().create_task(self._try())
+        self.is_down = True  # not before: without memory nothing would try again
         logger.error("index: Postgres does not answer")
         for pool in self._pools:
             pool.refuse_waiting()
-        self._task = asyncio.get_running_loop().create_task(self._try())
 
     async def _try(self) -> None:
         while True:
-            await asyncio.sleep(RETRY_SECONDS)
             try:
+                await asyncio.sleep(RETRY_SECONDS)
                 connection = await self._connect()
                 try:
                     await connection.execute("SELECT 1", timeout=CONNECT_SECONDS)
@@ -140,6 +140,7 @@ class Database:
                     connection.terminate()
             except Exception as error:
                 logger.debug("index: still away: %s", type(error).__name__)
+                await asyncio.sleep(0)
                 continue
             break
         self.is_down, self._task = False, None

@@ -40,8 +40,12 @@ class JobGathering:
         if self._grow and self._seen < len(self._jobs) < FULL_GROUP and self._ticks < MAX_TICKS:
             self._seen = len(self._jobs)
             self._ticks += 1
-            self._loop.call_soon(self._tick)
-        elif jobs := self.take():
+            try:
+                self._loop.call_soon(self._tick)
+                return
+            except MemoryError:
+                pass  # nothing else would pass them on
+        if jobs := self.take():
             self._commit(jobs)
 
     def take(self) -> list[Job]:

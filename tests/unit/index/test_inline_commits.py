@@ -227,3 +227,17 @@ async def test_a_group_does_not_wait_for_ever() -> None:
     await asyncio.sleep(0.01)
     assert [number for group in groups for number in group] == list(range(3 * MAX_TICKS))
     assert len(gathering) == 0
+
+
+async def test_a_group_is_passed_on_where_memory_for_its_next_turn_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups: list[list[object]] = []
+    gathering = JobGathering(grow=True, commit=groups.append)  # type: ignore[arg-type]
+    gathering.add(1)  # type: ignore[arg-type]
+    with monkeypatch.context() as patch:
+
+        def fail(*_: object, **__: object) -> None:
+            raise MemoryError
+
+        patch.setattr(gathering._loop, "call_soon", fail)
+        gathering._tick()
+    assert groups == [[1]]
