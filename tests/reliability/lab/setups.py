@@ -141,6 +141,17 @@ class Site:
             with suppress(ProcessLookupError):
                 os.kill(pid, what)
 
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Stop every thread of the gateways until the end of the block: none has a sync under way, or acts on one."""
+        running = [gateway for gateway in self.gateways if gateway.process is not None]
+        for gateway in running:
+            self.signal(gateway, signal.SIGSTOP)
+        eventually(lambda: all(map(_stands_still, running)), "every thread has stopped")
+        yield
+        for gateway in running:
+            self.signal(gateway, signal.SIGCONT)
+
     def is_ready(self) -> bool:
         """Whether every gateway says that it is."""
         return all(_is_ready(endpoint) for endpoint in self.endpoints)
@@ -172,6 +183,12 @@ def _start(gateway: Gateway) -> None:
             gateway.process = None
             if not left:
                 raise
+
+
+def _stands_still(gateway: Gateway) -> bool:
+    pids = (gateway.process.pid, *gateway.children()) if gateway.process is not None else ()
+    threads = [status for pid in pids for status in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(status.read_text().rpartition(")")[2].split()[0] in "TZX" for status in threads)
 
 
 def _is_ready(endpoint: str) -> bool:
