@@ -14,6 +14,9 @@ from sluice_s3.app.errors import DomainError, Overloaded, StoreUnavailable
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.sql.transaction import Transaction
 
+RETRY_SECONDS = 0.02
+"""Pause of a thread that finds no memory."""
+
 
 class State(IntEnum):
     """State of a queued operation.
@@ -152,8 +155,21 @@ class CommitQueue:
         job.error = error
         try:
             self._loop.call_soon_threadsafe(self._deliver, [job])
+        except MemoryError:
+            job.state = State.QUEUED  # its wait ends it
         except RuntimeError:
             pass  # the loop is closed: no task waits
+
+    def _deliver_soon(self, jobs: Sequence[Job]) -> bool:
+        """Deliver jobs from another thread; return False when the event loop is closed, and no task waits."""
+        while True:
+            try:
+                self._loop.call_soon_threadsafe(self._deliver, jobs)
+                return True
+            except RuntimeError:
+                return False
+            except MemoryError:
+                time.sleep(RETRY_SECONDS)  # nothing else ends these jobs
 
     def abandon(self, job: Job) -> bool:
         """Abandon a job that is not running.

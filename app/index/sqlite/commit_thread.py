@@ -194,14 +194,11 @@ class CommitThread(CommitQueue):
                         self._run_group(jobs)
                     finally:
                         fcntl.flock(self._lock, fcntl.LOCK_UN)
-                except OSError as error:
+                except Exception as error:  # of memory, too: this thread must go on
                     logger.exception("index: its lock failed")
                     fail_jobs(jobs, self._translated(error))
-            if jobs:
-                try:
-                    self._loop.call_soon_threadsafe(self._deliver, jobs)
-                except RuntimeError:
-                    break  # the loop is closed: no caller waits
+            if jobs and not self._deliver_soon(jobs):
+                break
         self._disconnect()
 
     def _take(self, first: Job) -> list[Job]:

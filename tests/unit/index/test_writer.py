@@ -376,3 +376,24 @@ async def test_the_thread_lets_the_loop_finish_when_it_is_woken(index: SqliteInd
     await make_bucket(index)
     assert os.sched_getscheduler(index._writer._thread.native_id or 0) == os.SCHED_BATCH
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+async def test_a_thread_that_finds_no_memory_answers_later(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index: FaultyIndex = open_at(directory, FaultyIndex, durability="full")
+    await index.start()
+    bucket = await index.create_bucket("bucket", OWNER, "us-east-1", 10)
+    loop = asyncio.get_running_loop()
+    call_soon_threadsafe, failures = loop.call_soon_threadsafe, [1, 2]
+
+    def call(callback: Any, *given: Any, **options: Any) -> Any:
+        if failures and callback == index._writer._deliver:
+            failures.pop()
+            raise MemoryError
+        return call_soon_threadsafe(callback, *given, **options)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", call)
+    async with asyncio.timeout(20):
+        await index.put_version(bucket.id, "key", new())
+        assert not failures
+        await index.put_version(bucket.id, "key", new())
+    await index.close()
