@@ -101,10 +101,11 @@ class CommitScheduler(CommitQueue):
             self._woken = True
             try:
                 self._loop.call_soon_threadsafe(self._arrive)
-            except BaseException as error:
-                self._woken = False
-                if not isinstance(error, RuntimeError):  # of a closed loop, for which no caller waits
-                    raise
+            except RuntimeError:
+                pass  # the loop is closed: no caller waits
+            except MemoryError:
+                self._woken = False  # else no later job would be taken
+                raise
 
     def _arrive(self) -> None:
         # reset the flag first: a job that is appended during the loop must schedule another call
