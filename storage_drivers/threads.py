@@ -1,4 +1,4 @@
-"""The threads of one store, which callers can abandon when the mount hangs.
+"""Threads that nothing waits for, and those of one store, which callers can abandon when the mount hangs.
 
 A call that hangs in the kernel cannot be ended. So its caller gets an error, the thread is abandoned, and the store
 goes on with other threads. Nothing ever waits for these threads, not even the end of the process.
@@ -12,14 +12,56 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from sluice_s3.storage_drivers.errors import BlobDamaged, DriverError, StoreFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+START_SECONDS = 2.0
+"""Longest wait for a thread to begin."""
+
+
+class BackgroundThread:
+    """A daemon thread whose start ends, also where memory lacks.
+
+    `threading.Thread.start` waits until the thread runs: for ever, if there is no memory for its first frame, since
+    the thread then ends in silence (CPython 3.11 to 3.14). An event loop would stand still.
+    """
+
+    def __init__(self, run: Callable[[], object], name: str) -> None:
+        """Start it. Raises RuntimeError where the system gives no thread, or none that begins in time."""
+        self._run = run
+        self._name = name
+        self._turn, self._begun, self._ended = threading.Lock(), threading.Lock(), threading.Lock()
+        self._begun.acquire()
+        self._ended.acquire()
+        start_new_thread(self._play, ())
+        if not self._begun.acquire(timeout=START_SECONDS) and self._turn.acquire(blocking=False):
+            raise RuntimeError("can't start new thread")  # Python's words; `run` will never run
+
+    def _play(self) -> None:
+        if not self._turn.acquire(blocking=False):
+            return  # it begins too late
+        try:
+            self._begun.release()
+            with suppress(MemoryError):
+                threading.current_thread().name = self._name
+            self._run()
+        finally:
+            self._ended.release()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for its end, at most so long; return whether it has ended."""
+        ended = self._ended.acquire(timeout=seconds)
+        if ended:
+            self._ended.release()
+        return ended
 
 
 class Call:
@@ -132,9 +174,8 @@ class StoreThreadPool:
         """Start another thread. Where the system gives none, those that run do with what they are."""
         number = len(self._running)
         self._running.append(None)
-        thread = threading.Thread(target=self._work, args=(number,), name=f"{self._name}-{number}", daemon=True)
         try:
-            thread.start()
+            BackgroundThread(lambda: self._work(number), f"{self._name}-{number}")
         except (RuntimeError, MemoryError) as error:
             self._running.pop()  # or it would count as one that serves the queue
             if not self._running:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import mmap
 import os
-import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from sluice_s3.storage_drivers.packs.writer import WriteChecks
 from sluice_s3.storage_drivers.probing.known_mounts import misfit
 from sluice_s3.storage_drivers.probing.probe import Probe, refusal_reason, run_with_timeout
 from sluice_s3.storage_drivers.probing.trials import Capability
-from sluice_s3.storage_drivers.threads import StoreThreadPool
+from sluice_s3.storage_drivers.threads import BackgroundThread, StoreThreadPool
 from sluice_s3.storage_drivers.types import no_crash_hook
 
 
@@ -155,7 +155,8 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         """Fail the calls under way."""
         self._threads.give_up(error)
         self._packs.give_up(error)
-        threading.Thread(target=self._release_lock, name="store-let-go", daemon=True).start()
+        with suppress(RuntimeError, MemoryError):  # no thread: they stay open until the process ends
+            BackgroundThread(self._release_lock, "store-let-go")
 
     def _release_lock(self) -> None:
         """Close idle descriptors, so that the mount can be unmounted. May hang."""

@@ -134,14 +134,19 @@ class PackManager:
         if self._book is None:
             fail(entries, StoreFailed("the store is closed"))
             return
-        lane, room = self._lane(), TICK_BYTES_PER_WRITER
-        if self.inline and lane.try_write(entries):
-            return
-        for entry in entries:
-            if room <= 0:
-                lane, room = self._lane(), TICK_BYTES_PER_WRITER
-            lane.append(entry)
-            room -= len(entry.piece)
+        queued = 0
+        try:
+            lane, room = self._lane(), TICK_BYTES_PER_WRITER
+            if self.inline and lane.try_write(entries):
+                return
+            for entry in entries:
+                if room <= 0:
+                    lane, room = self._lane(), TICK_BYTES_PER_WRITER
+                lane.append(entry)
+                queued += 1
+                room -= len(entry.piece)
+        except (RuntimeError, MemoryError) as error:  # no thread can be started: nothing else would answer them
+            fail(entries[queued:], error)
 
     def _lane(self) -> PackWriter:
         """Return an idle writer, else a new one, else the one with the shortest queue."""
@@ -155,7 +160,12 @@ class PackManager:
             return min(lanes, key=attrgetter("load"))
         assert self._book is not None
         sync_entry = self._sync_entry if self._durability is Durability.FULL else None
-        lanes.append(PackWriter(self._book, self._path, sync_entry, self._size, self._at, self._checks))
+        try:
+            lanes.append(PackWriter(self._book, self._path, sync_entry, self._size, self._at, self._checks))
+        except (RuntimeError, MemoryError):  # no thread can be started
+            if not lanes:
+                raise
+            return min(lanes, key=attrgetter("load"))
         return lanes[-1]
 
     def read(self, locator: str, offset: int, length: int) -> bytes:

@@ -22,6 +22,7 @@ from sluice_s3.storage_drivers.fsutil import FILE_MODE, read_exactly, write_all,
 from sluice_s3.storage_drivers.packs import format
 from sluice_s3.storage_drivers.packs.outcomes import Outcomes, fail
 from sluice_s3.storage_drivers.packs.reader import parse_locator
+from sluice_s3.storage_drivers.threads import BackgroundThread
 
 LARGEST_GROUP = 256
 GROUP_BYTES = 8 << 20
@@ -111,10 +112,12 @@ class PackWriter:
         """Ended packs that the registry does not know as sealed."""
         self._spare = 0
         """A registered pack without a file, because the mount refused to create it."""
-        self._writer = threading.Thread(target=self._write, name="sluice-pack", daemon=True)
-        self._syncer = threading.Thread(target=self._sync, name="sluice-pack-sync", daemon=True)
-        self._writer.start()
-        self._syncer.start()
+        self._syncer = BackgroundThread(self._sync, "sluice-pack-sync")
+        try:
+            self._writer = BackgroundThread(self._write, "sluice-pack")
+        except (RuntimeError, MemoryError):
+            self._written.put((None, [], 0))  # the other thread ends
+            raise
 
     def append(self, entry: AppendRequest) -> None:
         """See `Driver.append`."""
@@ -193,8 +196,7 @@ class PackWriter:
         _let_others_finish()
         while (first := self._queue.get()) is not None:
             with self._turn:
-                group = self._take(first)
-                if self._outcomes.begin(group):
+                if self._outcomes.begin(group := self._take(first)):
                     self._writing = object()
                     self._write_group(group)
                     self._writing = None
@@ -389,10 +391,8 @@ def _let_others_finish() -> None:
     On a shared core this thread then finds more to write in one group.
     """
     if hasattr(os, "sched_setscheduler"):
-        try:
+        with suppress(OSError):  # a sandbox forbids it
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        except OSError:
-            pass  # a sandbox forbids it
 
 
 def _close_quietly(fd: int) -> None:

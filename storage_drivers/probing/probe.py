@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from sluice_s3.storage_drivers.mountinfo import IN_MEMORY, Mount, mount_of
 from sluice_s3.storage_drivers.probing.known_mounts import sync_refusal, warnings
 from sluice_s3.storage_drivers.probing.scratch import Progress, Scratch, scratch_directory
 from sluice_s3.storage_drivers.probing.trials import AT_START, CHECKS, Capability
+from sluice_s3.storage_drivers.threads import BackgroundThread
 
 T = TypeVar("T")
 
@@ -289,7 +289,7 @@ async def run_with_timeout(progress: Progress, call: Callable[[], T], timeout: f
             loop.call_soon_threadsafe(end, result, failure)
 
     progress.step("first call")
-    threading.Thread(target=run, name="store-start", daemon=True).start()
+    BackgroundThread(run, "store-start")
     while True:
         left = progress.since + timeout - time.monotonic()
         if left <= 0:

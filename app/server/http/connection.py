@@ -14,6 +14,7 @@ from typing import Any, cast
 import httptools
 
 from sluice_s3.app.s3 import errors
+from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.server.http.at_once import answer_at_once
 from sluice_s3.app.server.http.cycle import RequestCycle
@@ -167,7 +168,7 @@ class Connection(FlowControl):
         except httptools.HttpParserError as error:
             if self.error is None and isinstance(error, httptools.HttpParserCallbackError):
                 logger.error("a callback of the parser failed", exc_info=error)
-                self.error = errors.InternalError()
+                self.error = to_s3_error(cast(Exception, error.__context__ or error))
             self._malformed(self.error or errors.BadRequest())
         else:
             if self.in_head:
@@ -304,8 +305,7 @@ class Connection(FlowControl):
         """Return whether nothing of a request or an answer is here, so that another process can go on with it."""
         idle = self.active is None and not (self.in_head or self.direct or self.pipeline or self.error)
         closing = self.input_closed or self.linger_until or self.transport.is_closing()
-        plain = self.template["scheme"] == "http"
-        return plain and idle and not closing and not self.transport.get_write_buffer_size()
+        return self.template["scheme"] == "http" and idle and not closing and not self.transport.get_write_buffer_size()
 
     # reading
     def resume_reading(self) -> None:

@@ -12,7 +12,9 @@ import resource
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from io import RawIOBase
 from typing import Any, BinaryIO, cast
 
@@ -79,6 +81,7 @@ class Server:
         The first socket is that of S3 or of the admin listener, the second one that of websites, if there is one.
         """
         loop = asyncio.get_running_loop()
+        loop.set_default_executor(_make_executor())
         stopping = self._handle_signals(loop)
         state = HttpState(self._spec.settings, self._context.memory, on_refused=self._context.record_refusal)
         self._context.end_before = state.cut_before
@@ -179,6 +182,18 @@ def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
         uvloop.run(Server(served, config, spec, context, ready).serve(sockets))
     finally:
         context.end_log()
+
+
+def _make_executor() -> ThreadPoolExecutor:
+    """Return the executor of `asyncio.to_thread`, all of whose threads run.
+
+    It would start them on the event loop, which stands still where memory for one lacks (see `BackgroundThread`).
+    """
+    count = min(32, (os.cpu_count() or 1) + 4)  # as many as that of asyncio has
+    executor, all_run = ThreadPoolExecutor(count, "loop"), threading.Barrier(count)
+    for _ in range(count):
+        executor.submit(all_run.wait)
+    return executor
 
 
 def _raise_descriptor_limit(settings: Settings) -> None:

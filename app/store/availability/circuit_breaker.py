@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
@@ -25,6 +24,7 @@ from sluice_s3.storage_drivers.errors import DriverError, ReadOnlyStore, StoreFu
 from sluice_s3.storage_drivers.health import check_identity
 from sluice_s3.storage_drivers.identity import Identity
 from sluice_s3.storage_drivers.mountinfo import mount_table_generation
+from sluice_s3.storage_drivers.threads import BackgroundThread
 
 logger = logging.getLogger("sluice.store")
 
@@ -68,8 +68,7 @@ class _Trial:
         self.write = write
         self.done = False
         self.error: DriverError | None = None
-        self._thread = threading.Thread(target=self._run, args=(driver, identity), name="store-trial", daemon=True)
-        self._thread.start()
+        BackgroundThread(lambda: self._run(driver, identity), "store-trial")
 
     def _run(self, driver: Driver, identity: Identity) -> None:
         try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.errors import DriverError, StoreGone, map_errors
 from sluice_s3.storage_drivers.health import CallTimes, time_calls
+from sluice_s3.storage_drivers.threads import BackgroundThread
 
 logger = logging.getLogger("sluice.store")
 
@@ -31,7 +31,7 @@ class _Thread:
         self.done = False
         self.times: CallTimes | None = None
         self.error: DriverError | None = None
-        threading.Thread(target=self._run, args=(measure,), name="store-latency", daemon=True).start()
+        BackgroundThread(lambda: self._run(measure), "store-latency")
 
     def _run(self, measure: Callable[[], CallTimes]) -> None:
         try:

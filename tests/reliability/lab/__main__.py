@@ -56,6 +56,7 @@ def main(
         for one in row.findings:
             console.print(f"  {one.kind}: {one.text}")
         if row.findings:
+            console.print(row.log, end="", markup=False)
             console.print(f"  replay: {row.replay()}")
         write_json(rows, result)
 

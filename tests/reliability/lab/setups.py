@@ -28,6 +28,8 @@ from tests.support.waiting import eventually
 DAY_SECONDS = 5.0
 """Of lifecycle rules."""
 INDEX_BYTES, DATA_BYTES = 200 << 20, 700 << 20
+LOG_CHARACTERS = 20_000
+"""Of a log, beside what was found."""
 UNDECIDED = re.compile(r"^sluice_undecided_(changes|seconds)\{[^}]*\} (\S+)$", re.MULTILINE)
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
 HASTY = {
@@ -109,11 +111,18 @@ class Site:
         assert self.index_disk is not None
         return self.index_disk.mount / "index"
 
-    @property
-    def log(self) -> str:
-        """What the gateways printed."""
-        logs = self.directory.glob("gateway*.log")
-        return "\n".join(path.read_text(errors="replace") for path in logs)
+    def log_sizes(self) -> dict[Path, int]:
+        """The bytes that each gateway has logged so far."""
+        return {path: path.stat().st_size for path in self.directory.glob("gateway*.log")}
+
+    def log_since(self, sizes: dict[Path, int]) -> str:
+        """What the gateways logged since `log_sizes`, without what is usual; the last of it."""
+        lines: list[str] = []
+        for path in self.log_sizes():
+            with path.open(errors="replace") as file:
+                file.seek(sizes.get(path, 0))
+                lines += (line for line in file if not line.startswith("INFO "))
+        return "".join(lines)[-LOG_CHARACTERS:]
 
     def start(self) -> None:
         """Start what does not run; as a supervisor does, again when it fails, since a killed one may hold its lock."""

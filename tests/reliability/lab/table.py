@@ -37,6 +37,8 @@ class Row:
     back: float = 0.0
     """From the end of the fault until the first acknowledged change, in seconds."""
     findings: list[Finding] = field(default_factory=list)
+    log: str = ""
+    """What the gateways logged meanwhile, where something was found."""
 
     def count(self, kind: str) -> int:
         """How many findings there are of a kind."""

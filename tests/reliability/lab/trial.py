@@ -64,7 +64,7 @@ def run_trial(
             with built(setup, place) as site:
                 left = _strike_all(site, left, add, seed, size)
     except Exception:  # the next set-up may do better
-        add(_ended(Row(seed, setup.name, END, size), ""))
+        add(_ended(Row(seed, setup.name, END, size)))
     return rows
 
 
@@ -74,11 +74,15 @@ def _strike_all(site: Site, episodes: Sequence[Episode], report: Report, seed: i
     sources = _make_sources(site)
     for number, episode in enumerate(episodes, 1):
         row = Row(seed, site.setup.name, episode.fault, size)
+        logged = site.log_sizes()
         try:
             remains.append(run_episode(site, episode, row, sources))
         except Exception:  # nothing more can be said of a site that did not come back
-            report(_ended(row, site.log))
+            row.log = site.log_since({})
+            report(_ended(row))
             return episodes[number:]
+        if row.findings:
+            row.log = site.log_since(logged)
         report(row)
     last = Row(seed, site.setup.name, END, size)
     _end(site, remains, sources, last)
@@ -86,8 +90,8 @@ def _strike_all(site: Site, episodes: Sequence[Episode], report: Report, seed: i
     return ()
 
 
-def _ended(row: Row, log: str) -> Row:
-    row.findings.append(Finding("wrong", f"the trial ended: {traceback.format_exc()}\n{log[-3000:]}"))
+def _ended(row: Row) -> Row:
+    row.findings.append(Finding("wrong", f"the trial ended: {traceback.format_exc()}"))
     return row
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
-from sluice_s3.app.server.http.cycle import HIGH_WATER_BYTES
+from sluice_s3.app.server.http.cycle import HIGH_WATER_BYTES, RequestCycle
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer, read_body
 from tests.unit.server.tools import Recorder, serving
@@ -53,6 +53,19 @@ async def test_a_body_arrives_whole(size: int, kind: str) -> None:
             assert got.body == hashlib.md5(body, usedforsecurity=False).hexdigest().encode()
         assert (await client.ask(GET)).status == 200
     assert site.state.memory.buffered == 0
+
+
+async def test_a_part_of_a_body_without_memory_for_it_is_slow_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the lab: the error of the parser hid its cause, and clients got 500."""
+
+    def fail(_: RequestCycle, data: bytes) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(RequestCycle, "feed", fail)
+    async with serving(digesting) as site:
+        client = await site.connect()
+        got = await client.ask(HEAD + b"Content-Length: 4\r\n\r\nbody")
+    assert (got.status, b"<Code>SlowDown</Code>" in got.body) == (503, True)
 
 
 async def test_bodies_and_heads_in_one_stream() -> None:

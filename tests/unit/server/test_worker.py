@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -31,9 +32,11 @@ class EarlyClient(Acceptor):
     """Ends its opening only after a client of the first listener was answered; then the server stops."""
 
     answer = b""
+    executor_threads = 0
 
     async def open(self) -> None:
         await super().open()
+        EarlyClient.executor_threads = sum(thread.name.startswith("loop_") for thread in threading.enumerate())
         reader, writer = await asyncio.open_connection(*self._listeners[0].socket.getsockname())
         writer.write(b"GET / HTTP/1.1\r\nhost:")
         with suppress(TimeoutError):
@@ -80,3 +83,5 @@ async def test_the_first_connection_has_time_limits(
         await Server(served, config, spec, context, ready).serve(sockets)
     assert (tmp_path / "ready").read_bytes() == READY
     assert b"<Code>RequestTimeout</Code>" in EarlyClient.answer
+    # one that is started later, where memory lacks, would hold the event loop for ever
+    assert EarlyClient.executor_threads == min(32, (os.cpu_count() or 1) + 4)

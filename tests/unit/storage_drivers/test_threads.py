@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed, StoreSilent
-from sluice_s3.storage_drivers.threads import StoreThreadPool
+from sluice_s3.storage_drivers.threads import BackgroundThread, StoreThreadPool
 from tests.support.waiting import eventually_async
 
 
@@ -179,17 +182,17 @@ async def test_threads_that_cannot_be_started_serve_nothing_and_count_for_nothin
     """Found by the lab: a pool whose threads did not start took calls that nobody ever ran."""
     threads = StoreThreadPool(2)
 
-    def refuse(_: threading.Thread) -> None:
+    def refuse(*_: object) -> int:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+        patch.setattr("sluice_s3.storage_drivers.threads.start_new_thread", refuse)
         for _ in range(5):
             with pytest.raises(StoreFailed, match="no thread can be started"):
                 threads.call(threading.get_ident)
     go_on, calls = await hanging(threads, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+        patch.setattr("sluice_s3.storage_drivers.threads.start_new_thread", refuse)
         late = threads.call(threading.get_ident)
     go_on.set()
     await asyncio.gather(*calls, late)
@@ -197,3 +200,69 @@ async def test_threads_that_cannot_be_started_serve_nothing_and_count_for_nothin
     again.set()
     await asyncio.gather(*both)
     threads.shutdown()
+
+
+WITHOUT_MEMORY = """
+import resource, threading
+from sluice_s3.storage_drivers import threads
+
+threads.START_SECONDS = 0.2
+go_on = threading.Event()
+before = [threading.Thread(target=go_on.wait) for _ in range(40)]
+for thread in before:
+    thread.start()
+go_on.set()
+for thread in before:  # their stacks stay with the process, so that the system can give a thread
+    thread.join()
+with open("/proc/self/status") as status:
+    size = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmSize:"))
+ran = []
+waiting = threading.Event()
+resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+for number in range(40):
+    try:
+        threads.BackgroundThread(lambda: (ran.append(number), waiting.wait()), "one")
+    except (RuntimeError, MemoryError):
+        break
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(len(ran) == number < 39)
+"""
+
+
+def test_the_start_of_a_thread_ends_where_memory_lacks() -> None:
+    """Found by the lab: three processes of a gateway waited in `threading.Thread.start` for ever."""
+    program = [sys.executable, "-c", WITHOUT_MEMORY]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+    assert "Exception ignored in thread started by" in done.stderr
+
+
+def test_a_thread_that_begins_too_late_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin: list[Callable[[], None]] = []
+
+    def start_later(play: Callable[[], None], _: tuple[()]) -> int:
+        begin.append(play)
+        return 1
+
+    monkeypatch.setattr("sluice_s3.storage_drivers.threads.start_new_thread", start_later)
+    monkeypatch.setattr("sluice_s3.storage_drivers.threads.START_SECONDS", 0.01)
+    ran: list[str] = []
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        BackgroundThread(lambda: ran.append("it"), "late")
+    begin[0]()
+    assert ran == []
+
+
+def test_a_thread_has_a_name_and_can_be_waited_for() -> None:
+    go_on, names = threading.Event(), list[str]()
+
+    def run() -> None:
+        names.append(threading.current_thread().name)
+        go_on.wait(30)
+
+    thread = BackgroundThread(run, "some-name")
+    assert not thread.join(0.01)
+    go_on.set()
+    assert thread.join(30)
+    assert thread.join(0)
+    assert names == ["some-name"]

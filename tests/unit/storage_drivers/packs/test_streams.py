@@ -137,3 +137,30 @@ async def test_given_up_all_are_told(driver: ObjectsDriver, monkeypatch: pytest.
     driver.give_up(StoreFailed("the mount hangs"))
     assert [type((await appends.next()).error) for _ in range(4)] == [StoreFailed] * 4
     slow.go.set()
+
+
+async def test_where_no_thread_can_be_started_appends_fail_and_others_go_on(
+    driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the lab: such PUTs had no answer for ever."""
+    appends = Appends(driver)
+
+    def refuse(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sluice_s3.storage_drivers.threads.start_new_thread", refuse)
+        (refused,) = await appends.put(b"nobody takes it")
+        assert isinstance(refused.error, RuntimeError)
+    (taken,) = await appends.put(b"a writer takes it")
+    slow = Slow(monkeypatch)
+    driver.append(await appends.entry(b"it waits"))
+    await eventually_async(lambda: slow.under_way == 1)
+    with monkeypatch.context() as patch:
+        patch.setattr("sluice_s3.storage_drivers.threads.start_new_thread", refuse)
+        driver.append(await appends.entry(b"it waits for the same writer"))
+        await asyncio.sleep(0)
+    slow.go.set()
+    found = [taken, await appends.next(), await appends.next()]
+    assert [entry.error for entry in found] == [None] * 3
+    assert slow.most == 1
