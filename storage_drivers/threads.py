@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 START_SECONDS = 2.0
 """Longest wait for a thread to begin."""
+RETRY_SECONDS = 0.05
+"""Pause of a thread that has no memory to pass its result on."""
 
 
 class BackgroundThread:
@@ -114,23 +117,33 @@ class LoopCompletions:
 
     def post(self, call: Call, result: Any, error: BaseException | None) -> None:
         """Queue a result in a thread."""
-        self._results.append((call, result, error))
-        if self._wakeup_scheduled:  # cleared before the queue is emptied
-            return
-        self._wakeup_scheduled = True
-        try:
-            self.loop.call_soon_threadsafe(self._deliver)
-        except RuntimeError:  # the loop is closed, and nothing waits
-            self._wakeup_scheduled = False
-            while self._results:
-                _release(self._results.popleft()[1])
+        while True:
+            try:
+                self._results.append((call, result, error))
+                break
+            except MemoryError:
+                time.sleep(RETRY_SECONDS)  # nothing else ends the call
+        while not self._wakeup_scheduled:  # cleared before the queue is emptied
+            self._wakeup_scheduled = True
+            try:
+                self.loop.call_soon_threadsafe(self._deliver)
+                return
+            except MemoryError:
+                self._wakeup_scheduled = False
+                time.sleep(RETRY_SECONDS)
+            except RuntimeError:  # the loop is closed, and nothing waits
+                self._wakeup_scheduled = False
+                while self._results:
+                    _release(self._results.popleft()[1])
+                return
 
     def _deliver(self) -> None:
         self._wakeup_scheduled = False
         while self._results:
             call, result, error = self._results.popleft()
             self.pending -= 1
-            call.end(result, error)
+            with suppress(MemoryError):  # the other calls have their ends
+                call.end(result, error)
 
 
 class StoreThreadPool:

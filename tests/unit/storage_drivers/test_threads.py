@@ -202,6 +202,37 @@ async def test_threads_that_cannot_be_started_serve_nothing_and_count_for_nothin
     threads.shutdown()
 
 
+class Forgetful(asyncio.Future[Any]):
+    """A future that has no memory for its result."""
+
+    def set_result(self, result: Any) -> None:
+        raise MemoryError
+
+
+async def test_a_result_arrives_once_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, no result of the store arrived any more."""
+    loop, threads, failed = asyncio.get_running_loop(), StoreThreadPool(2), threading.Event()
+    wake = loop.call_soon_threadsafe
+
+    def fail(*_: Any, **__: Any) -> None:
+        failed.set()
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "call_soon_threadsafe", fail)
+        first = threads.call(lambda: "first")
+        await eventually_async(failed.is_set)
+    assert loop.call_soon_threadsafe == wake
+    assert await asyncio.wait_for(first, 30) == "first"
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "create_future", lambda: Forgetful(loop=loop))
+        lost = threads.call(lambda: "lost")
+    assert await asyncio.wait_for(threads.call(lambda: "next"), 30) == "next"
+    assert not lost.done()
+    lost.cancel()
+    threads.shutdown()
+
+
 WITHOUT_MEMORY = """
 import resource, threading
 from sluice_s3.storage_drivers import threads
