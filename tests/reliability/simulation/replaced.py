@@ -6,11 +6,13 @@ Install before the programs are imported: some of them keep what they imported.
 from __future__ import annotations
 
 import fcntl
+import importlib
 import os
 import queue
 import random
 import threading
 import time
+from _thread import start_new_thread
 from collections.abc import Callable
 from typing import Any
 
@@ -234,6 +236,14 @@ class _Thread(threading.Thread):
         return super().__new__(cls)
 
 
+def _start_new_thread(run: Callable[..., None], arguments: tuple[Any, ...]) -> int:
+    """A simulated thread within a trial."""
+    if Simulation.scheduler is None:
+        return start_new_thread(run, arguments)
+    running().start(lambda: run(*arguments))
+    return 0
+
+
 def install() -> SimulatedFiles:
     """Replace them, for the rest of the process."""
     own = {
@@ -260,4 +270,5 @@ def install() -> SimulatedFiles:
     vars(threading)["Condition"] = scheduler.Condition
     vars(threading)["Thread"] = _Thread
     vars(queue)["SimpleQueue"] = scheduler.SimpleQueue
+    vars(importlib.import_module("sluice_s3.storage_drivers.threads"))["start_new_thread"] = _start_new_thread
     return SimulatedFiles()
