@@ -37,10 +37,9 @@ class BackgroundThread:
     the thread then ends in silence (CPython 3.11 to 3.14). An event loop would stand still.
     """
 
-    def __init__(self, run: Callable[[], object], name: str) -> None:
+    def __init__(self, run: Callable[[], object]) -> None:
         """Start it. Raises RuntimeError where the system gives no thread, or none that begins in time."""
         self._run = run
-        self._name = name
         self._turn, self._begun, self._ended = threading.Lock(), threading.Lock(), threading.Lock()
         self._begun.acquire()
         self._ended.acquire()
@@ -53,8 +52,6 @@ class BackgroundThread:
             return  # it begins too late
         try:
             self._begun.release()
-            with suppress(MemoryError):
-                threading.current_thread().name = self._name
             self._run()
         finally:
             self._ended.release()
@@ -149,9 +146,8 @@ class LoopCompletions:
 class StoreThreadPool:
     """At most `most` threads, created on demand; further calls wait in a queue."""
 
-    def __init__(self, max_threads: int, name: str = "store") -> None:
+    def __init__(self, max_threads: int) -> None:
         self._max_threads = max_threads
-        self._name = name
         self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._running: list[Call | None] = []
         """The current call of each thread."""
@@ -188,7 +184,7 @@ class StoreThreadPool:
         number = len(self._running)
         self._running.append(None)
         try:
-            BackgroundThread(lambda: self._work(number), f"{self._name}-{number}")
+            BackgroundThread(lambda: self._work(number))
         except (RuntimeError, MemoryError) as error:
             self._running.pop()  # or it would count as one that serves the queue
             if not self._running:

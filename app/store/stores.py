@@ -131,7 +131,7 @@ def make_plain_files(store: Store, settings: StoreSettings) -> PlainFiles:
     """Create the plain files of a store of layout *tree*, with threads of their own."""
     assert settings.path is not None
     assert settings.io_threads is not None
-    threads = StoreThreadPool(settings.io_threads, "tree")
+    threads = StoreThreadPool(settings.io_threads)
     durability = Durability(settings.durability or "full")
     files = TreeFiles(settings.path, threads, durability=durability, crash_hook=crash_point)
     prefix = locator_prefix(store.name)

@@ -156,7 +156,7 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         self._threads.give_up(error)
         self._packs.give_up(error)
         with suppress(RuntimeError, MemoryError):  # no thread: they stay open until the process ends
-            BackgroundThread(self._release_lock, "store-let-go")
+            BackgroundThread(self._release_lock)
 
     def _release_lock(self) -> None:
         """Close idle descriptors, so that the mount can be unmounted. May hang."""

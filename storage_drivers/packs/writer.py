@@ -112,9 +112,9 @@ class PackWriter:
         """Ended packs that the registry does not know as sealed."""
         self._spare = 0
         """A registered pack without a file, because the mount refused to create it."""
-        self._syncer = BackgroundThread(self._sync, "sluice-pack-sync")
+        self._syncer = BackgroundThread(self._sync)
         try:
-            self._writer = BackgroundThread(self._write, "sluice-pack")
+            self._writer = BackgroundThread(self._write)
         except (RuntimeError, MemoryError):
             self._written.put((None, [], 0))  # the other thread ends
             raise

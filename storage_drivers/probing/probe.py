@@ -289,7 +289,7 @@ async def run_with_timeout(progress: Progress, call: Callable[[], T], timeout: f
             loop.call_soon_threadsafe(end, result, failure)
 
     progress.step("first call")
-    BackgroundThread(run, "store-start")
+    BackgroundThread(run)
     while True:
         left = progress.since + timeout - time.monotonic()
         if left <= 0:

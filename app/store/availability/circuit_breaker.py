@@ -68,7 +68,7 @@ class _Trial:
         self.write = write
         self.done = False
         self.error: DriverError | None = None
-        BackgroundThread(lambda: self._run(driver, identity), "store-trial")
+        BackgroundThread(lambda: self._run(driver, identity))
 
     def _run(self, driver: Driver, identity: Identity) -> None:
         try:

@@ -31,7 +31,7 @@ class _Thread:
         self.done = False
         self.times: CallTimes | None = None
         self.error: DriverError | None = None
-        BackgroundThread(lambda: self._run(measure), "store-latency")
+        BackgroundThread(lambda: self._run(measure))
 
     def _run(self, measure: Callable[[], CallTimes]) -> None:
         try:

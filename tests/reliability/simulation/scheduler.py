@@ -218,9 +218,6 @@ class Event:
     def wait(self, timeout: float | None = None) -> bool:
         return running().wait(self.is_set, timeout)
 
-    def _at_fork_reinit(self) -> None:
-        """As threading's, which a fork calls for each thread; it has no lock here."""
-
 
 class Condition:
     """threading.Condition, whose lock no thread can find held: none passes its turn on inside."""

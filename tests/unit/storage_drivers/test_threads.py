@@ -252,7 +252,7 @@ waiting = threading.Event()
 resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
 for number in range(40):
     try:
-        threads.BackgroundThread(lambda: (ran.append(number), waiting.wait()), "one")
+        threads.BackgroundThread(lambda: (ran.append(number), waiting.wait()))
     except (RuntimeError, MemoryError):
         break
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -279,21 +279,15 @@ def test_a_thread_that_begins_too_late_runs_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sluice_s3.storage_drivers.threads.START_SECONDS", 0.01)
     ran: list[str] = []
     with pytest.raises(RuntimeError, match="can't start new thread"):
-        BackgroundThread(lambda: ran.append("it"), "late")
+        BackgroundThread(lambda: ran.append("it"))
     begin[0]()
     assert ran == []
 
 
-def test_a_thread_has_a_name_and_can_be_waited_for() -> None:
-    go_on, names = threading.Event(), list[str]()
-
-    def run() -> None:
-        names.append(threading.current_thread().name)
-        go_on.wait(30)
-
-    thread = BackgroundThread(run, "some-name")
+def test_a_thread_can_be_waited_for() -> None:
+    go_on = threading.Event()
+    thread = BackgroundThread(lambda: go_on.wait(30))
     assert not thread.join(0.01)
     go_on.set()
     assert thread.join(30)
     assert thread.join(0)
-    assert names == ["some-name"]
