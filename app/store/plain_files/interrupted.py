@@ -67,24 +67,33 @@ class InterruptedChanges:
 
         Raises DomainError: try again later.
         """
-        index = self._reader.index
         finished = 0
         failed: StoreUnavailable | None = None
-        for change in list(self._changes):
+        for bucket_id, key in dict.fromkeys((change.bucket.id, change.key) for change in self._changes):
             try:
-                async with self._lock(change.bucket.id, change.key):
-                    intent = await index.intent_on(change.bucket.id, change.key)
-                    if intent is not None and intent.incarnation == index.incarnation:
-                        await self.recover(intent)
+                async with self._lock(bucket_id, key):
+                    finished += await self.finish(bucket_id, key)
             except StoreUnavailable as error:  # perhaps of this bucket only
                 failed = error
-                continue
-            await self.discard_staged(change)
-            self._changes.remove(change)
-            finished += 1
         if failed is not None:
             raise failed
         return finished
+
+    async def finish(self, bucket_id: int, key: str) -> int:
+        """Finish the changes of a key, whose lock the caller holds; return how many.
+
+        Raises StoreUnavailable.
+        """
+        index = self._reader.index
+        changes = [change for change in self._changes if (change.bucket.id, change.key) == (bucket_id, key)]
+        if changes:
+            intent = await index.intent_on(bucket_id, key)
+            if intent is not None and intent.incarnation == index.incarnation:
+                await self.recover(intent)
+        for change in changes:
+            await self.discard_staged(change)
+            self._changes.remove(change)
+        return len(changes)
 
     async def recover(self, intent: Intent) -> None:
         """Finish the change of a writer that is gone.

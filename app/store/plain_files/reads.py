@@ -152,6 +152,10 @@ class PlainFileReader:
         """Run a blocking call in a thread of the store."""
         return await self._threads.call(call, *arguments)
 
+    async def finish_interrupted_of(self, bucket_id: int, key: str) -> bool:
+        """Finish what this process has left in the middle of a key; return whether there was anything."""
+        raise NotImplementedError
+
     # the current file of a key
     async def find(self, bucket: Bucket, key: str, version_id: str | None = None) -> Version | None:
         """Return the current object of a key, after correcting its row to match the file.
@@ -174,6 +178,8 @@ class PlainFileReader:
             if (latest and latest.seq) != (version and version.seq):
                 continue
             busy = await self.index.intent_on(bucket.id, key) is not None
+            if busy and await self.finish_interrupted_of(bucket.id, key):
+                continue
             if (busy or not await self._correct(bucket, key, version, location)) and not await backoff.wait():
                 raise Overloaded(reason="the file is being changed")
 

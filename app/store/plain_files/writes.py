@@ -104,6 +104,14 @@ class PlainFiles(PlainFileReader):
         """See `InterruptedChanges.finish_all`."""
         return await self._interrupted.finish_all()
 
+    async def finish_interrupted_of(self, bucket_id: int, key: str) -> bool:
+        """See `PlainFileReader.finish_interrupted_of`."""
+        lock = self._lock(bucket_id, key)
+        if lock.locked():  # by a change, perhaps the caller's, which finishes it or waits for another process
+            return False
+        async with lock:
+            return await self._interrupted.finish(bucket_id, key) > 0
+
     async def recover(self, intent: Intent) -> None:
         """See `InterruptedChanges.recover`."""
         await self._interrupted.recover(intent)
@@ -296,23 +304,24 @@ class PlainFiles(PlainFileReader):
             raise
 
     async def _open_intent(self, change: Change, open_intent: Callable[[], Awaitable[T]]) -> T:
+        """Open the intent of a change, behind that of another process or one that was left in the middle here."""
         backoff = Backoff()
-        while True:
-            try:
-                return await open_intent()
-            except CommitUnknown:
-                self._interrupted.add(change)
-                raise
-            except KeyBusy:
-                if await backoff.wait():
-                    continue
-                await self._interrupted.discard_staged(change)
-                if change.conditions in UNCONDITIONAL:
-                    raise Overloaded(reason="the key is being changed") from None
-                raise ConditionalRequestConflict() from None
-            except BaseException:
-                await self._interrupted.discard_staged(change)
-                raise
+        try:
+            while True:
+                try:
+                    return await open_intent()
+                except KeyBusy:
+                    if await self._interrupted.finish(change.bucket.id, change.key) or await backoff.wait():
+                        continue
+                    if change.conditions in UNCONDITIONAL:
+                        raise Overloaded(reason="the key is being changed") from None
+                    raise ConditionalRequestConflict() from None
+        except CommitUnknown:
+            self._interrupted.add(change)
+            raise
+        except BaseException:
+            await self._interrupted.discard_staged(change)
+            raise
 
     async def _publish(self, change: Change, intent: Intent, path: str) -> CommitResult | None:
         """Rename and commit; return None when the path is taken, and then nothing has begun."""

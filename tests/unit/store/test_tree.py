@@ -132,6 +132,32 @@ async def test_a_put_that_fails_in_the_middle(
         await tree.index.retire_range((await tree.index.ranges(tree.index.incarnation))[0])
 
 
+@pytest.mark.parametrize(("name", "error", "after", "done"), [*PUBLISH, *COMMIT[:2], COMMIT[3]])
+async def test_the_next_change_of_a_key_ends_what_was_left_in_the_middle(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception, after: bool, done: bool
+) -> None:
+    """Found by the lab: changes of the key waited for it in turn, ten seconds each, and clients gave up."""
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        with monkeypatch.context() as patch:
+            target = tree.files if name == "publish" else tree.index
+            patch.setattr(target, name, failing(getattr(target, name), error, after=after))
+            with pytest.raises((StoreUnavailable, Overloaded, CommitUnknown)):
+                await put(tree, bucket, "k", b"new")
+        with monkeypatch.context() as patch:
+            refuse = failing(tree.files.is_published, StoreFailed("EIO"), after=False)
+            patch.setattr(tree.files, "is_published", refuse)
+            with pytest.raises(StoreUnavailable):
+                await asyncio.wait_for(put(tree, bucket, "k", b"not yet"), 5)
+        found = Conditions(if_match=md5(b"new" if done else b"old"))
+        await asyncio.wait_for(tree.delete(bucket, "k", None, found, {}), 5)
+        assert await tree.find(bucket, "k") is None
+        assert await tree.finish_interrupted() == 0
+        assert staged(settings) == []
+        await put(tree, bucket, "k", b"again")
+        assert await read(store, tree, bucket, "k") == (md5(b"again"), b"again")
+
+
 @pytest.mark.parametrize(
     ("name", "error", "after", "done"),
     [
