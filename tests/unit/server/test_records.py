@@ -161,7 +161,7 @@ async def test_a_client_that_leaves_is_no_trouble_of_the_store(
     path = tmp_path / "blob"
     with path.open("wb") as file:
         file.truncate(24 * MIB)
-    files, pool = Files(path), StoreThreadPool(2, "test")
+    files, pool = Files(path), StoreThreadPool(2)
     files.nowait, files.waits, files.threads = nowait, waits, pool
     async with serving(files) as site:
         await cut_download(site, files)
