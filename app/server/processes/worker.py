@@ -48,6 +48,8 @@ SPARE_DESCRIPTORS = 2048
 ALARM = "integrity alarm"
 """The prefix of their log lines."""
 READY = b"ready\n"
+EXECUTOR_START_SECONDS = 10.0
+"""Longest wait of a thread of the executor for the others: one that cannot be started ends the worker."""
 
 
 class AlarmCounter(logging.Handler):
@@ -192,7 +194,7 @@ def _make_executor() -> ThreadPoolExecutor:
     count = min(32, (os.cpu_count() or 1) + 4)  # as many as that of asyncio has
     executor, all_run = ThreadPoolExecutor(count, "loop"), threading.Barrier(count)
     for _ in range(count):
-        executor.submit(all_run.wait)
+        executor.submit(all_run.wait, EXECUTOR_START_SECONDS)
     return executor
 
 
