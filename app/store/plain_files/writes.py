@@ -106,10 +106,12 @@ class PlainFiles(PlainFileReader):
 
     async def finish_interrupted_of(self, bucket_id: int, key: str) -> bool:
         """See `PlainFileReader.finish_interrupted_of`."""
-        lock = self._lock(bucket_id, key)
-        if lock.locked():  # by a change, perhaps the caller's, which finishes it or waits for another process
+        if self._lock(bucket_id, key).locked():  # by a change, perhaps the caller's, which finishes it or waits
             return False
-        async with lock:
+        return await self._run_to_completion(self._finish(bucket_id, key), {})
+
+    async def _finish(self, bucket_id: int, key: str) -> bool:
+        async with self._lock(bucket_id, key):
             return await self._interrupted.finish(bucket_id, key) > 0
 
     async def recover(self, intent: Intent) -> None:

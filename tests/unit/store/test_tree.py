@@ -158,6 +158,35 @@ async def test_the_next_change_of_a_key_ends_what_was_left_in_the_middle(
         assert await read(store, tree, bucket, "k") == (md5(b"again"), b"again")
 
 
+async def test_a_reader_that_leaves_does_not_stop_the_end_of_a_change(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or its id would be settled twice, and the job that ends such changes would fail from then on."""
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        with monkeypatch.context() as patch:
+            patch.setattr(tree.index, "commit_intent", failing(tree.index.commit_intent, Overloaded(), after=False))
+            with pytest.raises(Overloaded):
+                await put(tree, bucket, "k", b"new")
+        settled, go_on, settle = asyncio.Event(), asyncio.Event(), tree._ids.settle
+
+        async def settle_slowly(blob_id: int) -> None:
+            await settle(blob_id)
+            settled.set()
+            await go_on.wait()
+
+        monkeypatch.setattr(tree._ids, "settle", settle_slowly)
+        reading = asyncio.create_task(tree.find(bucket, "k"))
+        await asyncio.wait_for(settled.wait(), 5)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        go_on.set()
+        await tree.finish()
+        assert await tree.finish_interrupted() == 0
+        assert await read(store, tree, bucket, "k") == (md5(b"new"), b"new")
+
+
 @pytest.mark.parametrize(
     ("name", "error", "after", "done"),
     [
