@@ -156,17 +156,16 @@ class PackManager:
         for lane in lanes:
             if not lane.load:
                 return lane
-        if len(lanes) == self._streams:
-            return min(lanes, key=attrgetter("load"))
-        assert self._book is not None
-        sync_entry = self._sync_entry if self._durability is Durability.FULL else None
-        try:
-            lanes.append(PackWriter(self._book, self._path, sync_entry, self._size, self._at, self._checks))
-        except (RuntimeError, MemoryError):  # no thread can be started
-            if not lanes:
-                raise
-            return min(lanes, key=attrgetter("load"))
-        return lanes[-1]
+        if len(lanes) < self._streams:
+            assert self._book is not None
+            sync_entry = self._sync_entry if self._durability is Durability.FULL else None
+            try:
+                lanes.append(PackWriter(self._book, self._path, sync_entry, self._size, self._at, self._checks))
+                return lanes[-1]
+            except (RuntimeError, MemoryError):  # no thread can be started
+                if not lanes:
+                    raise
+        return min(lanes, key=attrgetter("load"))
 
     def read(self, locator: str, offset: int, length: int) -> bytes:
         """Return verified bytes of a record; blocks. Raises BlobMissing, BlobDamaged."""
