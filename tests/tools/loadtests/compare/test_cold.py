@@ -13,6 +13,7 @@ from sluice_s3.loadtests.compare.cold import Coldness, Evictor, evict
 from sluice_s3.loadtests.compare.resources import ResourceSample
 from sluice_s3.loadtests.compare.targets import RunningTarget
 from sluice_s3.loadtests.request_log import Recorder, TrialId, merge
+from sluice_s3.storage_drivers import mountinfo
 from tests.support.waiting import eventually
 
 
@@ -44,13 +45,19 @@ def synced(file: Path, size: int = 100_000) -> Path:
 def test_files_are_forgotten(tmp_path: Path) -> None:
     file = synced(tmp_path / "deep" / "one")
     other = synced(tmp_path / "other")
-    assert is_cached(file)
     os.mkfifo(tmp_path / "deep" / "pipe")
-    evict([tmp_path / "deep", tmp_path / "none"])
-    if os.statvfs(tmp_path).f_bsize and Path("/proc/mounts").read_text().count(f" {tmp_path} tmpfs"):
+    if mountinfo.mount_of(tmp_path).kind in mountinfo.IN_MEMORY:
         pytest.skip("memory is no cache")
-    assert not is_cached(file)
-    assert is_cached(other)
+
+    # The kernel keeps a page that something else holds for a moment, and other tests empty the whole cache.
+    def is_only_this_forgotten() -> bool:
+        for one in (file, other):
+            one.read_bytes()
+        was_cached = is_cached(file)
+        evict([tmp_path / "deep", tmp_path / "none"])
+        return was_cached and not is_cached(file) and is_cached(other)
+
+    eventually(is_only_this_forgotten, "the file is forgotten, the other not", 30)
 
 
 def rows(directory: Path, *bodies: int) -> Path:
