@@ -2,8 +2,9 @@
 
 Jobs work in short steps and wait after each, while the workers of this server answer requests:
 
-- Garbage has a deadline. What is due is spread evenly over the time until then: the more there is, the faster it goes,
-  and under a constant load it goes as fast as it comes.
+- Garbage has a deadline. What is due is spread evenly over seconds, the more of them the more there is: so under a
+  constant load it goes as fast as it comes, mostly before the kernel has written it to the disk, and much of it at
+  once goes slower.
 - A job without deadlines works for a share of the time. So a step that takes long, because requests want the same disk
   or cores, is followed by a longer wait. The share grows with the time that the job has been behind.
 
@@ -24,7 +25,12 @@ T = TypeVar("T")
 LEAST_SHARE = 0.1
 """Share of the time that a job works beside requests, however much they are."""
 SPREAD_SECONDS = 60.0
-"""Seconds over which due garbage is spread: it is removed this long after it was due at the latest."""
+"""Seconds over which due garbage is spread at most: it is removed this long after it was due at the latest."""
+LEAST_SPREAD_SECONDS = 10.0
+"""Seconds over which little garbage is spread. With a short grace they are less than the 30 s after which Linux writes
+a dirty page (`vm.dirty_expire_centisecs`): a body that is removed before costs no write."""
+SPREAD_RATE = 2000.0
+"""Items a second at which more garbage goes than LEAST_SPREAD_SECONDS would have."""
 STEP_SECONDS = 0.05
 """Seconds between two steps of garbage, at least."""
 ITEMS_PER_STEP = 32
@@ -49,6 +55,11 @@ async def _pass_gate() -> None:
     gate = GATE.get()
     if gate is not None:
         await gate()
+
+
+def spread_seconds(due: int) -> float:
+    """Return over how many seconds so many items of garbage are spread."""
+    return min(max(due / SPREAD_RATE, LEAST_SPREAD_SECONDS), SPREAD_SECONDS)
 
 
 class RequestLoad:

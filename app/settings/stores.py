@@ -108,7 +108,7 @@ class StoreDefaults(BaseSettings):
         ge=0,
         description="Bytes a second that compaction moves at most out of packs that are mostly dead; 0 moves none.",
     )
-    discard_grace: float = Field(60, ge=0, description="Replaced and deleted data is kept this long at least.")
+    discard_grace: float = Field(5, ge=0, description="Replaced and deleted data is kept this long at least.")
     scrub_rate: int = Field(
         10 * MIB, ge=0, description="Bytes a second that the scrubber reads again in the background; 0 turns it off."
     )

@@ -22,8 +22,8 @@ from sluice_s3.loadtests.compare.plan import Plan, PlanError
 from sluice_s3.loadtests.compare.stores import NAME, Store, parse_store, provision
 from sluice_s3.storage_drivers.mountinfo import mount_of
 
-SETTINGS = {"SLUICE_SERVER_TIMING": "true", "SLUICE_ACCESS_LOG": "false", "SLUICE_DISCARD_GRACE": "5"}
-"""Gateway settings: phases for the report, no log, and early reclaim of space."""
+SETTINGS = {"SLUICE_SERVER_TIMING": "true", "SLUICE_ACCESS_LOG": "false"}
+"""Gateway settings: phases for the report, and no log."""
 MARK = "SLUICE_BENCH_RUN"
 """Variable by which who started a run finds all its processes."""
 WARM_UPS = 50

@@ -119,7 +119,7 @@ def object_store(place: Place) -> Iterator[None]:
     place.behind.mkdir()
     keys = Keys(secrets.token_hex(10), secrets.token_hex(20))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}
-    environment |= {"SLUICE_ACCESS_LOG": "false", "SLUICE_DISCARD_GRACE": "5"}
+    environment |= {"SLUICE_ACCESS_LOG": "false"}
     target = Target("behind", command=SLUICE, durability="full")
     with Running(target, keys, place.behind, None, environment=environment) as gateway:
         url = f"http://{gateway.address[0]}:{gateway.address[1]}"

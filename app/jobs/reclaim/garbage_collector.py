@@ -15,7 +15,7 @@ from sluice_s3.app.crash import crash_point
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.object_lock.retention_clock import clock
 from sluice_s3.app.index.reclaim.rows import QueuedDiscard
-from sluice_s3.app.jobs.pacing import SPREAD_SECONDS, Pacer
+from sluice_s3.app.jobs.pacing import SPREAD_SECONDS, Pacer, spread_seconds
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
@@ -124,13 +124,13 @@ class GarbageCollector:
     def _slot(self) -> float:
         """Return how many seconds the removal of an entry may take, 0 when it must not wait.
 
-        All that is due is spread over SPREAD_SECONDS, and the first batch is removed within them.
+        All that is due is spread over `spread_seconds`, and the first batch is removed within SPREAD_SECONDS.
         """
         if self._store.full or self._waiting_entries >= MAX_WAITING:
             return 0.0
         due_at, batch = self._due[0]
         left = max(due_at / 1000 + SPREAD_SECONDS - self._now() / 1000, 0.0)
-        return min(SPREAD_SECONDS / self._due_entries, left / len(batch.entries))
+        return min(spread_seconds(self._due_entries) / self._due_entries, left / len(batch.entries))
 
     async def _read_queue(self) -> None:
         while self._waiting_entries < MAX_WAITING:
