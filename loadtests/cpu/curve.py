@@ -24,13 +24,15 @@ from sluice_s3.loadtests.common import procfs
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.targets import Keys, Running, Target, free_port
 from sluice_s3.loadtests.cpu.client import Client, Request
-from sluice_s3.loadtests.cpu.measurement import percentiles, size_text
+from sluice_s3.loadtests.cpu.measurement import size_text
 from sluice_s3.loadtests.cpu.open_loop import OpenLoopClient
+from sluice_s3.loadtests.latencies import Latencies
 
 MIX = {"GET": 45, "STAT": 30, "PUT": 15, "DELETE": 10}
 POOL_BYTES = 32 << 20
 BACKLOG = re.compile(rb"^sluice_discarded_blobs\{[^}]*\} (\S+)$", re.MULTILINE)
 BUCKET = "curve"
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,10 @@ class Mix:
 
 
 class Sampler:
-    """Takes a point at the end of each interval, beside the client."""
+    """Takes a point at the end of each interval, beside the client.
+
+    It shares the client's interpreter lock: so answers are counted in histograms, and a point is little work.
+    """
 
     def __init__(self, running: Running, admin_port: int, plan: Plan, names: list[str], tell: Callable[[Point], None]):
         self._running = running
@@ -127,13 +132,13 @@ class Sampler:
         self._plan = plan
         self._names = names
         self._tell = tell
-        self._latencies: list[tuple[int, float]] = []
+        self._latencies = [Latencies() for _ in names]
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def finished(self, request: Request, seconds: float) -> None:
         """Note an answer."""
-        self._latencies.append((request.number, seconds))
+        self._latencies[request.number].add(seconds)
 
     def __enter__(self) -> Sampler:
         self._thread.start()
@@ -149,20 +154,21 @@ class Sampler:
             if self._stop.wait(max(0.0, began + number * self._plan.interval - time.perf_counter())):
                 return
             now = time.perf_counter()
-            latencies, self._latencies = self._latencies, []
+            latencies, self._latencies = self._latencies, [Latencies() for _ in self._names]
             self._tell(self._point((now - began) / 60, now - last, latencies))
             last = now
 
-    def _point(self, minute: float, elapsed: float, latencies: list[tuple[int, float]]) -> Point:
-        by_operation: dict[str, list[float]] = {}
-        for number, seconds in latencies:
-            by_operation.setdefault(self._names[number], []).append(seconds)
+    def _point(self, minute: float, elapsed: float, latencies: list[Latencies]) -> Point:
+        together = Latencies()
+        for one in latencies:
+            together.merge(one)
+        by_operation = {name: one for name, one in zip(self._names, latencies, strict=True) if one.count}
         pid = self._running.pid
         return Point(
             minute=round(minute, 3),
-            rate=len(latencies) / elapsed,
-            latency_ms=percentiles([seconds for _, seconds in latencies]),
-            by_operation={name: percentiles(by_operation[name]) for name in sorted(by_operation)},
+            rate=together.count / elapsed,
+            latency_ms=_percentiles_ms(together),
+            by_operation={name: _percentiles_ms(by_operation[name]) for name in sorted(by_operation)},
             backlog=self._backlog(),
             disk_bytes=self._disk_bytes(),
             pss_bytes=None if pid is None else procfs.pss_bytes(pid),
@@ -185,6 +191,10 @@ class Sampler:
             ["du", "-s", "-B1", self._running.directory / "data"], capture_output=True, text=True, check=False
         )
         return int(done.stdout.split()[0]) if done.stdout else None
+
+
+def _percentiles_ms(latencies: Latencies) -> dict[str, float]:
+    return {name: 1e3 * latencies.percentile(share) for name, share in PERCENTILES.items()}
 
 
 def measure(target: Target, keys: Keys, parent: Path, plan: Plan, tell: Callable[[Point], None]) -> Curve:
@@ -229,6 +239,7 @@ def line(point: Point, first: Point) -> list[str]:
         f"{point.minute:.1f}",
         f"{point.latency_ms.get('p50', 0.0):.2f}",
         f"{point.latency_ms.get('p99', 0.0):.1f} ({ratio:.2f} x)",
+        f"{point.latency_ms.get('p99.9', 0.0):.1f}",
         f"{point.rate:.1f}",
         "" if point.backlog is None else f"{point.backlog:.0f}",
         "" if point.disk_bytes is None else f"{point.disk_bytes / (1 << 20):,.0f}",
@@ -245,6 +256,7 @@ def table(curve: Curve) -> Table:
         "minute",
         "p50 ms",
         "p99 ms (of the first)",
+        "p99.9 ms",
         "ops/s",
         "backlog",
         "disk MiB",
