@@ -223,5 +223,6 @@ async def test_the_backlog_of_a_constant_load_is_bounded(arrivals: float, latenc
         backlogs.append(batch)
         await paced.spread(range(done, done + min(batch, 100)), step, slot)
         done += min(batch, 100)
-    assert max(backlogs) <= 1.3 * LEAST_SPREAD_SECONDS * arrivals + 100, "a third more where steps take longer"
+    most = 1.3 if latency else 1.1  # steps of a slow loop take longer than their slots
+    assert max(backlogs) <= most * LEAST_SPREAD_SECONDS * arrivals + 100
     assert max(backlogs[len(backlogs) // 2 :]) <= 1.2 * max(backlogs[: len(backlogs) // 2]), "it does not grow"
