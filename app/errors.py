@@ -41,11 +41,11 @@ class DomainError(Exception):
 
 
 def describe(error: Exception) -> str:
-    """Return one line about an error for the operator, which may name local paths."""
+    """Return one line about an error for the operator, which may name local paths. It is never empty."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     reason = error.detail.get("reason") if isinstance(error, DomainError) else None
-    return str(reason or error or type(error).__name__)
+    return str(reason or str(error) or type(error).__name__)
 
 
 class NoSuchBucket(DomainError):
