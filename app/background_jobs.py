@@ -18,7 +18,7 @@ from sluice_s3.app.jobs.journals.writer import RETAINED_MS, JournalWriter, other
 from sluice_s3.app.jobs.leader_election import FlockElection, LeaseElection
 from sluice_s3.app.jobs.lifecycle import Lifecycle
 from sluice_s3.app.jobs.notifications.sender import NotificationSender
-from sluice_s3.app.jobs.pacing import Pacer, RequestLoad
+from sluice_s3.app.jobs.pacing import SPREAD_SECONDS, Pacer, RequestLoad
 from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
 from sluice_s3.app.jobs.reclaim.compaction import Compactor
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
@@ -115,7 +115,13 @@ class BackgroundJobs:
             elsewhere=elsewhere,
             pacer=Pacer(self._busy),
         )
-        compactor = Compactor(store, settings.compaction_rate, grace, self._counters.count_compaction, busy=self._busy)
+        compactor = Compactor(
+            store,
+            settings.compaction_rate,
+            grace and grace + SPREAD_SECONDS,  # without a grace nothing waits
+            self._counters.count_compaction,
+            busy=self._busy,
+        )
         space = CapacityMonitor(store, settings.named_stores[store.name])
         tree = None if store.tree is None else PlainFileScanner(store, store.tree, settings.tree_scan_interval)
         return StoreJobs(store, garbage, journal_writer, scrubber, compactor, space, tree, self._board)

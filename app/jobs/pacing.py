@@ -2,9 +2,8 @@
 
 Jobs work in short steps and wait after each, while the workers of this server answer requests:
 
-- Garbage has a deadline. What is due is spread evenly over seconds, the more of them the more there is: so under a
-  constant load it goes as fast as it comes, mostly before the kernel has written it to the disk, and much of it at
-  once goes slower.
+- Garbage goes by a share of what is due, up to a rate, and has a deadline. So under a constant load it goes as fast as
+  it comes, on a relaxed store mostly before the kernel has written it to the disk, and much of it at once goes slower.
 - A job without deadlines works for a share of the time. So a step that takes long, because requests want the same disk
   or cores, is followed by a longer wait. The share grows with the time that the job has been behind.
 
@@ -27,10 +26,10 @@ LEAST_SHARE = 0.1
 SPREAD_SECONDS = 60.0
 """Seconds over which due garbage is spread at most: it is removed this long after it was due at the latest."""
 LEAST_SPREAD_SECONDS = 10.0
-"""Seconds over which little garbage is spread. With a short grace they are less than the 30 s after which Linux writes
-a dirty page (`vm.dirty_expire_centisecs`): a body that is removed before costs no write."""
+"""Seconds in which as much garbage goes as is due, at least. With a short grace they are less than the 30 s after which
+Linux writes a dirty page (`vm.dirty_expire_centisecs`): an unsynced body that is removed before costs no write."""
 SPREAD_RATE = 2000.0
-"""Items a second at which more garbage goes than LEAST_SPREAD_SECONDS would have."""
+"""Items of garbage that go in a second at most, until the deadline."""
 STEP_SECONDS = 0.05
 """Seconds between two steps of garbage, at least."""
 ITEMS_PER_STEP = 32
@@ -58,7 +57,7 @@ async def _pass_gate() -> None:
 
 
 def spread_seconds(due: int) -> float:
-    """Return over how many seconds so many items of garbage are spread."""
+    """Return in how many seconds as many items of garbage go as are due."""
     return min(max(due / SPREAD_RATE, LEAST_SPREAD_SECONDS), SPREAD_SECONDS)
 
 

@@ -59,15 +59,16 @@ class Record(NamedTuple):
 class Compactor:
     """Compaction of at most `rate` bytes a second, at the pace of `app.jobs.pacing`.
 
-    `count` is called with the bytes moved and freed. `grace` is how long discarded blobs wait, the usual way for a byte
-    to become dead. `busy` says whether requests are being answered.
+    `count` is called with the bytes moved and freed. `discard_seconds` is how long a discarded blob may wait for its
+    removal, the usual way for a byte to become dead: scans of all rows give it time. `busy` says whether requests are
+    being answered.
     """
 
     def __init__(
         self,
         store: Store,
         rate: int,
-        grace: float,
+        discard_seconds: float,
         count: Callable[[int, int], None],
         now: Callable[[], float] = time.monotonic,
         busy: Callable[[], bool] = never_busy,
@@ -78,8 +79,8 @@ class Compactor:
         self._rate = rate
         self._count = count
         self._now = now
-        self._list_interval = min(SCAN_SECONDS, grace)
-        self._shortest_wait = 2 * grace
+        self._list_interval = min(SCAN_SECONDS, discard_seconds)
+        self._shortest_wait = 2 * discard_seconds
         self._listed_at = -SCAN_SECONDS
         self._pacer = Pacer(busy, rate, most_lag=LAG_SECONDS, now=now)
         self._moved_bytes = 0

@@ -124,7 +124,7 @@ class GarbageCollector:
     def _slot(self) -> float:
         """Return how many seconds the removal of an entry may take, 0 when it must not wait.
 
-        All that is due is spread over `spread_seconds`, and the first batch is removed within SPREAD_SECONDS.
+        The rate is what is due over its `spread_seconds`, and the first batch is removed within SPREAD_SECONDS.
         """
         if self._store.full or self._waiting_entries >= MAX_WAITING:
             return 0.0

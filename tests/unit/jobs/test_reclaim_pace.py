@@ -13,7 +13,7 @@ from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.jobs import runner
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.jobs.leader_election import FlockElection
-from sluice_s3.app.jobs.pacing import SPREAD_SECONDS, Pacer
+from sluice_s3.app.jobs.pacing import LEAST_SPREAD_SECONDS, SPREAD_SECONDS, Pacer
 from sluice_s3.app.jobs.reclaim import garbage_collector
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.jobs.runner import StoreJobs
@@ -74,10 +74,12 @@ async def test_garbage_goes_in_steps_beside_requests_and_at_once_without(setting
         assert await garbage.run_once() == 0
         clock.ms += 1000 * GRACE
         assert await store.index.discard_backlog("default") != (0, 0)
+        began = clock()
         assert await garbage.run_once() == 30
         assert files(settings) == []
         assert await store.index.discard_backlog("default") == (0, 0)
         assert (clock.sleeps > 2) is busy
+        assert clock() - began <= 1000 * LEAST_SPREAD_SECONDS
 
 
 async def test_a_file_that_cannot_be_removed_keeps_no_other(settings: Settings) -> None:
