@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sluice_s3.app.process_tuning import ARENAS, MALLOC_VARIABLES
+from sluice_s3.app.process_tuning import ARENA_VARIABLES, ARENAS, THRESHOLD_VARIABLES
 
 FAULTS = """
 import resource
@@ -52,7 +52,8 @@ of_glibc = pytest.mark.skipif(
 
 
 def run(program: str, *, tuned: bool, **environment: str) -> str:
-    inherited = {name: value for name, value in os.environ.items() if name not in MALLOC_VARIABLES}
+    chosen = THRESHOLD_VARIABLES | ARENA_VARIABLES
+    inherited = {name: value for name, value in os.environ.items() if name not in chosen}
     command = [sys.executable, "-c", program.format(tuned=tuned)]
     return subprocess.run(command, env=inherited | environment, check=True, capture_output=True, text=True).stdout
 
@@ -65,6 +66,7 @@ def faults(*, tuned: bool, **environment: str) -> int:
 @of_glibc
 def test_freed_memory_is_kept_for_the_next_request() -> None:
     assert faults(tuned=True) < 100 < faults(tuned=False)
+    assert faults(tuned=True, MALLOC_ARENA_MAX="4") < 100, "the operator chose something else"
 
 
 @pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"])
