@@ -16,6 +16,8 @@ KEYRING = "keyring"
 """Name of the note that holds the sealed key ring."""
 KEYRING_JOURNALED = "keyring-kept"
 """Name of each store's note that holds the number of the key ring in its journals."""
+WHOLE = 2
+"""`Journal.snapshot` of a complete snapshot: it replaces all journals before it."""
 
 
 class Changes(NamedTuple):

@@ -32,13 +32,14 @@ from sluice_s3.app.index.schema.tables import (
 )
 from sluice_s3.app.index.sql.transaction import of_store
 from sluice_s3.app.index.sqlite import migrate
-from sluice_s3.app.index.sqlite.connection import one_row, open_connection
+from sluice_s3.app.index.sqlite.connection import all_rows, one_row, open_connection
 from sluice_s3.app.index.tools.rebuild_sql import (
-    ALIASES,
     FORGET_DECIDED_CLAIMS,
     JUDGE_CLAIMS,
     KEEP_RECORDS,
+    NAME_BLOBS,
     RESTORE_NOTES,
+    STATES,
     SUMMED,
 )
 from sluice_s3.app.index.versioning import version_ids
@@ -72,7 +73,8 @@ CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator TEXT, size INTEGER
 CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at INTEGER, bucket_id INTEGER, key TEXT, conditional INTEGER,
     drawn INTEGER, writer INTEGER, fields TEXT, size INTEGER, reason TEXT);
 CREATE TABLE scratch.ended (writer INTEGER PRIMARY KEY);
-CREATE TABLE scratch.aliases (old INTEGER PRIMARY KEY, blob INTEGER);
+CREATE TABLE scratch.aliases (old INTEGER, blob INTEGER, PRIMARY KEY (old, blob)) WITHOUT ROWID;
+CREATE TABLE scratch.named (blob INTEGER PRIMARY KEY);
 CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
 CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER, reason TEXT);
 CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size INTEGER, total INTEGER, store TEXT);
@@ -114,21 +116,6 @@ LEFT JOIN scratch.uploads AS uploads ON uploads.id = summed.upload
 WHERE NOT decided.removed;
 """  # noqa: S608 - constants
 
-# a change of the newest version of a key is not journaled; it follows from the versions that exist
-STATES = """
-INSERT INTO scratch.several SELECT bucket_id, key FROM scratch.decided WHERE NOT removed
-    GROUP BY bucket_id, key HAVING count(*) > 1 OR min(state) != 1 OR max(state) != 1;
-UPDATE scratch.decided SET state = 3 * (etag = '')
-    WHERE NOT removed AND (bucket_id, key) IN (SELECT bucket_id, key FROM scratch.several);
-UPDATE scratch.decided SET state = 1 + (etag = '') WHERE (bucket_id, key, version_id) IN (
-    SELECT bucket_id, key, version_id FROM (
-        SELECT decided.bucket_id, decided.key, decided.version_id, max(decided.modified)
-        FROM scratch.several AS several
-        JOIN scratch.decided AS decided ON decided.bucket_id = several.bucket_id AND decided.key = several.key
-        JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason = ''
-        WHERE NOT decided.removed GROUP BY decided.bucket_id, decided.key));
-"""
-
 _TAKEN = [f"decided.{name}" if name != "body" else "coalesce(blobs.locator, decided.body)" for name in VERSION]
 MAKE = f"""
 INSERT INTO main.versions ({_VERSION})
@@ -157,8 +144,8 @@ SELECT body, count(*) AS holders FROM (
 ) GROUP BY body;
 INSERT INTO main.shared SELECT body, holders FROM scratch.holders WHERE holders > 1;
 INSERT INTO scratch.living
-SELECT blobs.pack, sum(blobs.total) FROM scratch.blobs AS blobs
-WHERE blobs.locator IN (SELECT body FROM scratch.holders) GROUP BY blobs.pack;
+SELECT pack, sum(total) FROM (SELECT DISTINCT locator, pack, total FROM scratch.blobs
+    WHERE locator IN (SELECT body FROM scratch.holders)) GROUP BY pack;
 INSERT INTO main.packs (id, incarnation, sealed, size, dead, store)
 SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0), packs.store
 FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = packs.id;
@@ -260,7 +247,7 @@ class IndexRebuild:
         self._connection.execute("INSERT OR REPLACE INTO scratch.packs VALUES (?, ?, ?, ?)", (pack, size, total, store))
 
     def add_aliases(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Add blobs that were moved: the old id, and the new one."""
+        """Add blobs that were copied to another store: the old id, and that of the copy."""
         self._replace("scratch.aliases", 2, rows)
 
     def add_blobs(self, rows: Sequence[tuple[int, str, int, int, int, bool]]) -> list[tuple[int, str]]:
@@ -274,12 +261,32 @@ class IndexRebuild:
         return [row[:2] for row in rows if one_row(self._connection, query, row[:2]) is None]
 
     def locator(self, blob: int) -> str:
-        """Return the locator of a blob."""
-        return str(one_row(self._connection, "SELECT locator FROM scratch.blobs WHERE blob = ?", (blob,))[0])
+        """Return the locator of a blob, empty for an unknown one."""
+        row: Row | None = one_row(self._connection, "SELECT locator FROM scratch.blobs WHERE blob = ?", (blob,))
+        return "" if row is None else str(row[0])
 
     def replace_blob(self, row: tuple[int, str, int, int, int, bool]) -> None:
         """Replace the place of a blob."""
         self._replace("scratch.blobs", 6, [row])
+
+    def find_copied(self) -> list[int]:
+        """Return the blobs that rows name and that have copies on another store."""
+        self._script(NAME_BLOBS)
+        query = "SELECT blob FROM scratch.named WHERE blob IN (SELECT old FROM scratch.aliases)"
+        return [blob for (blob,) in all_rows(self._connection, query)]
+
+    def copies(self, blob: int) -> list[int]:
+        """Return the copies of a blob on another store, the newest first."""
+        query = "SELECT blob FROM scratch.aliases WHERE old = ? ORDER BY blob DESC"
+        return [copy for (copy,) in all_rows(self._connection, query, (blob,))]
+
+    def use_copy(self, blob: int, copy: int) -> None:
+        """Let rows that name a blob reference a copy of it."""
+        self._connection.execute(
+            "INSERT OR REPLACE INTO scratch.blobs SELECT ?, locator, size, pack, total, part FROM scratch.blobs "
+            "WHERE blob = ?",
+            (blob, copy),
+        )
 
     def add_headers(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add possibly uncommitted headers: (blob, *`app.store.recovery_headers.ObjectHeader`, JSON fields, size)."""
@@ -290,7 +297,6 @@ class IndexRebuild:
     # results
     def find_restorable(self) -> Iterator[RecoveredBlob]:
         """Yield uncommitted blobs to restore if intact; the caller calls `restore` or `refuse`."""
-        self._script(ALIASES)
         self._script(FORGET_DECIDED_CLAIMS)
         self._script(JUDGE_CLAIMS)
         found = self._connection.execute(
@@ -376,9 +382,10 @@ class IndexRebuild:
             "(SELECT count(*) FROM main.versions), (SELECT count(*) FROM main.uploads), "
             "(SELECT count(*) FROM main.shared), (SELECT count(*) FROM main.packs), "
             "(SELECT coalesce(sum(dead), 0) FROM main.packs), "
-            "(SELECT count(*) FROM scratch.blobs WHERE pack = 0 AND NOT part AND locator NOT IN "
+            "(SELECT count(DISTINCT locator) FROM scratch.blobs WHERE pack = 0 AND NOT part AND locator NOT IN "
             "(SELECT body FROM scratch.holders)), "
-            "(SELECT count(*) FROM scratch.blobs WHERE part AND locator NOT IN (SELECT body FROM scratch.holders)), "
+            "(SELECT count(DISTINCT locator) FROM scratch.blobs WHERE part AND locator NOT IN "
+            "(SELECT body FROM scratch.holders)), "
             "(SELECT count(*) FROM scratch.lost WHERE reason = :superseded), "
             "(SELECT count(*) FROM scratch.lost WHERE reason != :superseded)",
             {"superseded": SUPERSEDED},

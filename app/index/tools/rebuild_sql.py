@@ -1,4 +1,4 @@
-"""SQL of `rebuild` once all blobs are known: pieces, headers to restore, notes of archived versions, space to keep.
+"""SQL of `rebuild` once all blobs are known: pieces, states, headers to restore, archived versions, space to keep.
 
 A rebuilt index is always SQLite.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from sluice_s3.app.index.restore.state import ARCHIVE_OFFSET, MARK, PREFIX, restore_meta_value
 
-# rows that name the old id of a moved blob mean the new one
-ALIASES = """
-UPDATE scratch.decided SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = decided.blob)
-    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
-UPDATE scratch.pieces SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = pieces.blob)
-    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+NAME_BLOBS = """
+INSERT OR IGNORE INTO scratch.named
+    SELECT blob FROM scratch.decided WHERE NOT removed AND blob IN (SELECT old FROM scratch.aliases)
+    UNION SELECT blob FROM scratch.pieces WHERE blob IN (SELECT old FROM scratch.aliases);
 """
 # an uncommitted recovery header counts only when nothing contradicts it; of several for one key the newest, unless its
 # bucket keeps versions
@@ -55,6 +53,20 @@ SELECT pieces.upload AS upload, sum(pieces.size) AS size,
 FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob
 WHERE pieces.start < {ARCHIVE_OFFSET} GROUP BY pieces.upload;
 """  # noqa: S608 - constants
+# a change of the newest version of a key is not journaled; it follows from the versions that exist
+STATES = """
+INSERT INTO scratch.several SELECT bucket_id, key FROM scratch.decided WHERE NOT removed
+    GROUP BY bucket_id, key HAVING count(*) > 1 OR min(state) != 1 OR max(state) != 1;
+UPDATE scratch.decided SET state = 3 * (etag = '')
+    WHERE NOT removed AND (bucket_id, key) IN (SELECT bucket_id, key FROM scratch.several);
+UPDATE scratch.decided SET state = 1 + (etag = '') WHERE (bucket_id, key, version_id) IN (
+    SELECT bucket_id, key, version_id FROM (
+        SELECT decided.bucket_id, decided.key, decided.version_id, max(decided.modified)
+        FROM scratch.several AS several
+        JOIN scratch.decided AS decided ON decided.bucket_id = several.bucket_id AND decided.key = several.key
+        JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason = ''
+        WHERE NOT decided.removed GROUP BY decided.bucket_id, decided.key));
+"""
 
 RESTORE_NOTES = f"""
 INSERT OR REPLACE INTO main.meta

@@ -79,6 +79,9 @@ INSERT OR IGNORE INTO scratch.blobs (blob, locator, size, pack, total, part)
     WHERE blob IS NOT NULL AND CASE WHEN pack = 0 THEN blob IN (SELECT blob FROM scratch.present)
         ELSE pack IN (SELECT id FROM scratch.packs) END;
 DROP TABLE temp.held;
+INSERT OR IGNORE INTO scratch.named SELECT blob_of(json_extract(extent.value, '$[0]'))
+    FROM base.parts AS parts, json_each(parts.extents) AS extent
+    WHERE blob_of(json_extract(extent.value, '$[0]')) IS NOT NULL;
 """  # noqa: S608 - constants
 # the journals hold an upload that was completed since. Of the others, those with all their parts are kept
 OPEN_UPLOADS = f"""

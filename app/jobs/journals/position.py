@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from sluice_s3.app.errors import IndexBehind, IndexForeign
+from sluice_s3.app.index.journals.rows import WHOLE
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.journals.encoding import RecordHeader, parse_header
@@ -21,9 +22,6 @@ from sluice_s3.storage_drivers.base import JournalRecord
 from sluice_s3.storage_drivers.errors import BlobMissing
 
 logger = logging.getLogger("sluice.jobs")
-
-WHOLE = 2
-"""`journals.snapshot` of a snapshot that replaces all journals before it."""
 
 Relation = Literal["current", "behind", "foreign"]
 

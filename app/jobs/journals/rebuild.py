@@ -94,6 +94,7 @@ class Rebuild:
         numbers = [number for found in journals.values() for number in found.ids]
         if any(set(found.ids) - set(found.store.journals()) for found in journals.values()):
             raise StoreFailed("the gateway replaced journals while they were read: run it again")
+        self._follow_moves()
         self._restore_blobs(report, numbers)
         self._progress("making the index", 0, 0)
         self._index.build(whole=not report.damage)
@@ -231,8 +232,9 @@ class Rebuild:
             header = _parse_header(blob.recovery_header)
             part = bool(header) and header[0] == PART
             rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
-            if header and header[0] == MOVED and len(header) == 7 and isinstance(header[6], int):
-                aliases.append((header[6], blob.blob_id))
+            copied = header[6] if header and header[0] == MOVED and len(header) == 7 else None
+            if isinstance(copied, int) and copied < blob.blob_id:  # a header in a pack is unverified
+                aliases.append((copied, blob.blob_id))
             described = parse_object(header) if header else None
             if described is not None and described[0].drawn >= settled(described[0].bucket_id):
                 headers.append((blob.blob_id, *described[0], orjson.dumps(described[1]).decode(), blob.size))
@@ -243,6 +245,22 @@ class Rebuild:
                 self._index.replace_blob(rows[locator])
         self._index.add_headers(headers)
         self._index.add_aliases(aliases)
+
+    def _follow_moves(self) -> None:
+        """Let rows reference copies of blobs that are gone from their old store.
+
+        Rows change without a journal record when a bucket moves. The old blob may be there in part: a record whose
+        pages are a hole, or what an older index trusts.
+        """
+        for blob in self._index.find_copied():
+            if (copy := self._find_intact(blob)) is not None and copy != blob:
+                self._index.use_copy(blob, copy)
+
+    def _find_intact(self, blob: int) -> int | None:
+        """Return a blob, or a copy of it, or of a copy: the first that is intact."""
+        if (locator := self._index.locator(blob)) and self._is_intact(locator):
+            return blob
+        return next((found for copy in self._index.copies(blob) if (found := self._find_intact(copy))), None)
 
     def _is_intact(self, locator: str) -> bool:
         return self._stores[store_of_locator(locator)].intact(locator)

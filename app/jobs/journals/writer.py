@@ -20,7 +20,7 @@ from xxhash import xxh3_64_intdigest
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.encryption.keyring import parse_ring_number
 from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
-from sluice_s3.app.index.journals.rows import KEYRING, KEYRING_JOURNALED, SETTLED, Changes, Journal
+from sluice_s3.app.index.journals.rows import KEYRING, KEYRING_JOURNALED, SETTLED, WHOLE, Changes, Journal
 from sluice_s3.app.index.sql.transaction import of_store
 from sluice_s3.app.jobs.journals.health import JournalHealth
 from sluice_s3.app.jobs.journals.position import require_current
@@ -337,7 +337,7 @@ class JournalWriter:
         with translate_driver_errors():
             await self._store.driver.end_journal(journal.id)
         self._snapshot = None
-        journal = journal._replace(snapshot=2)
+        journal = journal._replace(snapshot=WHOLE)
         await self._store.index.set_journal(journal)
         crash_point("decisions.snapshot")
         older = [replaced for number, replaced in self._journals.items() if number < journal.id]

@@ -18,6 +18,7 @@ import orjson
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import CommitUnknown, DomainError
 from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.journals.rows import WHOLE
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.index.reclaim.rows import BlobReference
@@ -85,6 +86,8 @@ class BucketMigration:
         self._bucket = bucket
         self._target = store.of(bucket.store)
         self._visible_since = visible_since
+        self._is_journaled = False
+        """The target's journals contain the bucket as it was when the move began, or later."""
         self._found_nothing = False
         """The last pass found nothing left."""
         self._is_finished = False
@@ -99,6 +102,11 @@ class BucketMigration:
         if self._is_finished:
             await self._finish()
             return
+        # The header of a copy names only the blob that it replaces, and that one may be a copy of a cancelled move: a
+        # journal must name it before it goes.
+        self._is_journaled = self._is_journaled or await self._has_snapshot()
+        if not self._is_journaled:
+            return
         is_last = self._visible_since < oldest
         if self._found_nothing and not is_last:
             return  # only requests that began before the change can still leave something
@@ -111,6 +119,11 @@ class BucketMigration:
         self._is_finished = self._found_nothing and is_last
         if self._is_finished:
             await self._finish()
+
+    async def _has_snapshot(self) -> bool:
+        """Return whether the target's journals have a complete snapshot that began after the move."""
+        journals = await self._index.journals(self._target.name)
+        return any(journal.snapshot == WHOLE and journal.id > self._bucket.moved for journal in journals)
 
     async def _finish(self) -> None:
         await self._index.make_durable()

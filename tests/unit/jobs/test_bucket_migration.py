@@ -428,6 +428,7 @@ async def test_a_damaged_blob_stays_and_is_told(store: Store, settings: Settings
     await store.of("fast").driver.discard(version.body)
     await decide(store)
     await store.index.begin_move(bucket.name, "slow")
+    await decide(store)
     mover = BucketMigrator(store, lambda: 2, lambda: 1)
     await mover.run_once()
     assert await lies_on(store, bucket) == {"fast", "slow"}

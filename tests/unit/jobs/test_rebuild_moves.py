@@ -1,0 +1,132 @@
+"""An index that is lost, or replaced by an older one, while a bucket moves to another store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.packs.holes import MIN_HOLE_BYTES
+from tests.unit.jobs.mixed import THRESHOLD
+from tests.unit.jobs.packed import complete, content, put_part, start_upload
+from tests.unit.jobs.test_bucket_migration import collect, decide, lies_on, whole
+from tests.unit.jobs.test_recover import back_up, recovered, restore
+from tests.unit.jobs.two import LARGE, make, rebuilt, settings_of, stores
+from tests.unit.store.site import prepare, put
+
+pytestmark = pytest.mark.slow
+
+BODY_BYTES = THRESHOLD - 1000
+OBJECTS = 4 * MIN_HOLE_BYTES // BODY_BYTES
+"""Neighbours in a pack: a hole takes all of them but the ends of the first and the last."""
+WAYS = pytest.mark.parametrize("way", ["rebuild", "recover"])
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = settings_of(tmp_path)
+    prepare(settings)
+    return settings
+
+
+async def fill(store: Store) -> tuple[Bucket, Bucket]:
+    """Return a bucket that fills pages of a pack, and one whose records are before and after these."""
+    fast = store.of("fast")
+    bucket = await make(store, "fast")
+    stays = await store.index.create_bucket("stays", "owner", "us-east-1", 10, "fast")
+    await put(fast, stays, "first", b"of the pack")
+    for number in range(OBJECTS):
+        await put(fast, bucket, f"k{number:02}", os.urandom(BODY_BYTES))
+    await put(fast, bucket, "large", LARGE)
+    await put(fast, stays, "last", b"of the pack")
+    return bucket, stays
+
+
+async def go_on(store: Store) -> None:
+    """The move makes one pass, and what it leaves behind is removed."""
+    await BucketMigrator(store, lambda: 2, lambda: 1).run_once()
+    await collect(store)
+
+
+def made_again(settings: Settings, way: str, kept: Path) -> None:
+    """The index, from the journals alone or from a backup and what the journals say since."""
+    if way == "recover":
+        restore(settings, kept)
+    report, lost = rebuilt(settings) if way == "rebuild" else recovered(settings)
+    (settings.run_dir / "writers").mkdir(parents=True, exist_ok=True)
+    assert (report.damage, lost) == ([], [])
+
+
+async def check(store: Store, expected: dict[Bucket, dict[str, bytes]]) -> None:
+    """All of it is there, and index and stores agree."""
+    assert {bucket: await whole(store, bucket) for bucket in expected} == expected
+    for one in store.all.values():
+        found = await fsck(one, repair=False)
+        assert (found.missing, found.short, found.miscounted, found.overcounted) == ([], [], [], [])
+
+
+@WAYS
+async def test_what_moved_is_found_where_it_is(settings: Settings, way: str) -> None:
+    """The journals name the old bodies until the move ends, and these are holes of packs by then."""
+    async with stores(settings) as store:
+        buckets = await fill(store)
+        expected = {bucket: await whole(store, bucket) for bucket in buckets}
+        await decide(store)
+        kept = back_up(settings)
+        await store.index.begin_move(buckets[0].name, "slow")
+        await decide(store)
+        await go_on(store)
+        assert await lies_on(store, buckets[0]) == {"slow"}
+    made_again(settings, way, kept)
+    async with stores(settings) as store:
+        await check(store, expected)
+        assert await lies_on(store, buckets[0]) == {"slow"}
+
+
+@WAYS
+async def test_a_move_that_was_turned_back(settings: Settings, way: str) -> None:
+    """The old bodies are gone, their first copies too, and the headers of the second copies name only those."""
+    async with stores(settings) as store:
+        buckets = await fill(store)
+        expected = {bucket: await whole(store, bucket) for bucket in buckets}
+        await decide(store)
+        kept = back_up(settings)
+        await store.index.begin_move(buckets[0].name, "slow")
+        await decide(store)
+        await go_on(store)
+        await store.index.turn_back(buckets[0].name)
+        await go_on(store)
+        assert await lies_on(store, buckets[0]) == {"slow"}, "nothing goes before the journals name it"
+        await decide(store)
+        await go_on(store)
+        assert await lies_on(store, buckets[0]) == {"fast"}
+    made_again(settings, way, kept)
+    async with stores(settings) as store:
+        await check(store, expected)
+
+
+async def test_an_upload_whose_parts_moved(settings: Settings) -> None:
+    """No journal describes an open upload, and the backup knows the old places of its parts."""
+    async with stores(settings) as store:
+        bucket, _ = await fill(store)
+        upload = await start_upload(store.of("fast"), bucket, "parts")
+        for number in range(1, OBJECTS):
+            await put_part(store.of("fast"), upload, number, b"%d" % (number % 10) * BODY_BYTES)
+        await put_part(store.of("fast"), upload, OBJECTS, LARGE)
+        await decide(store)
+        kept = back_up(settings)
+        await store.index.begin_move(bucket.name, "slow")
+        await decide(store)
+        await go_on(store)
+        assert await lies_on(store, bucket) == {"slow"}
+    made_again(settings, "recover", kept)
+    async with stores(settings) as store:
+        await complete(store.of("slow"), bucket, upload)
+        parts = [b"%d" % (number % 10) * BODY_BYTES for number in range(1, OBJECTS)]
+        assert await content(store, bucket, "parts") == b"".join(parts) + LARGE
