@@ -160,7 +160,7 @@ def _begin_move(site: Site, rng: random.Random) -> None:
 
 
 def _end(site: Site, remains: Sequence[Remains], sources: Ledger, row: Row) -> None:
-    """All that was left behind is there, also after a restart, and index and stores agree."""
+    """All that was left behind is there, also after a restart, index and stores agree, and all bodies read."""
     began = time.monotonic()
     look = Look(site.endpoints, sources)
     try:
@@ -171,6 +171,7 @@ def _end(site: Site, remains: Sequence[Remains], sources: Ledger, row: Row) -> N
         for one in remains:
             row.findings += find_again(one._replace(versions={}, due=()), look)
         row.findings += list(_check_books(site))
+        row.findings += list(_check_bodies(site))
     except Exception:
         row.findings.append(Finding("wrong", f"the end: {traceback.format_exc()}"))
     look.close()
@@ -193,3 +194,10 @@ def _check_books(site: Site) -> Iterator[Finding]:
             yield Finding("lost" if "missing" in found else "wrong", f"fsck: {json.dumps(found)[:3000]}")
             return
         time.sleep(1)
+
+
+def _check_bodies(site: Site) -> Iterator[Finding]:
+    """Every body that a row holds reads as it was written, also those of older versions."""
+    scrub = site.gateways[0].run("scrub", "--json", check=False)
+    if scrub.returncode:
+        yield Finding("lost", f"scrub: {scrub.stdout[:3000]} {scrub.stderr}")
