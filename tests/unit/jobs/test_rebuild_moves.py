@@ -54,18 +54,18 @@ async def go_on(store: Store) -> None:
     await collect(store)
 
 
-def made_again(settings: Settings, way: str, kept: Path) -> None:
-    """The index, from the journals alone or from a backup and what the journals say since."""
+def make_again(settings: Settings, way: str, backup: Path | None) -> None:
+    """Make the index from the journals alone, or from a backup and what the journals say since."""
     if way == "recover":
-        restore(settings, kept)
+        assert backup is not None
+        restore(settings, backup)
     report, lost = rebuilt(settings) if way == "rebuild" else recovered(settings)
     (settings.run_dir / "writers").mkdir(parents=True, exist_ok=True)
     assert (report.damage, lost) == ([], [])
 
 
-async def check(store: Store, expected: dict[Bucket, dict[str, bytes]]) -> None:
-    """All of it is there, and index and stores agree."""
-    assert {bucket: await whole(store, bucket) for bucket in expected} == expected
+async def check_books(store: Store) -> None:
+    """Index and stores agree."""
     for one in store.all.values():
         found = await fsck(one, repair=False)
         assert (found.missing, found.short, found.miscounted, found.overcounted) == ([], [], [], [])
@@ -78,14 +78,15 @@ async def test_what_moved_is_found_where_it_is(settings: Settings, way: str) -> 
         buckets = await fill(store)
         expected = {bucket: await whole(store, bucket) for bucket in buckets}
         await decide(store)
-        kept = back_up(settings)
+        backup = back_up(settings)
         await store.index.begin_move(buckets[0].name, "slow")
         await decide(store)
         await go_on(store)
         assert await lies_on(store, buckets[0]) == {"slow"}
-    made_again(settings, way, kept)
+    make_again(settings, way, backup)
     async with stores(settings) as store:
-        await check(store, expected)
+        assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
+        await check_books(store)
         assert await lies_on(store, buckets[0]) == {"slow"}
 
 
@@ -96,7 +97,7 @@ async def test_a_move_that_was_turned_back(settings: Settings, way: str) -> None
         buckets = await fill(store)
         expected = {bucket: await whole(store, bucket) for bucket in buckets}
         await decide(store)
-        kept = back_up(settings)
+        backup = back_up(settings)
         await store.index.begin_move(buckets[0].name, "slow")
         await decide(store)
         await go_on(store)
@@ -106,9 +107,10 @@ async def test_a_move_that_was_turned_back(settings: Settings, way: str) -> None
         await decide(store)
         await go_on(store)
         assert await lies_on(store, buckets[0]) == {"fast"}
-    made_again(settings, way, kept)
+    make_again(settings, way, backup)
     async with stores(settings) as store:
-        await check(store, expected)
+        assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
+        await check_books(store)
 
 
 async def test_an_upload_whose_parts_moved(settings: Settings) -> None:
@@ -120,12 +122,12 @@ async def test_an_upload_whose_parts_moved(settings: Settings) -> None:
             await put_part(store.of("fast"), upload, number, b"%d" % (number % 10) * BODY_BYTES)
         await put_part(store.of("fast"), upload, OBJECTS, LARGE)
         await decide(store)
-        kept = back_up(settings)
+        backup = back_up(settings)
         await store.index.begin_move(bucket.name, "slow")
         await decide(store)
         await go_on(store)
         assert await lies_on(store, bucket) == {"slow"}
-    made_again(settings, "recover", kept)
+    make_again(settings, "recover", backup)
     async with stores(settings) as store:
         await complete(store.of("slow"), bucket, upload)
         parts = [b"%d" % (number % 10) * BODY_BYTES for number in range(1, OBJECTS)]
