@@ -279,7 +279,7 @@ class DeclaredTransactions(Engine):
     add_quarantine = Write(tx.quarantine.add_quarantine, locks=global_lock, invalidates=True)
     remove_quarantine = Write(tx.quarantine.remove_quarantine, locks=global_lock, invalidates=True)
     live = Scan(scrub.scrub_page)
-    holds = Scan(scrub.still_references)
+    holds = Read(tx.refcounts.holds_body)
 
     # moves of buckets to another store
 

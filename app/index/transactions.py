@@ -22,7 +22,7 @@ from sluice_s3.app.index.objects import renames
 from sluice_s3.app.index.objects import transactions as objects
 from sluice_s3.app.index.packs import transactions as packs
 from sluice_s3.app.index.plain_files import transactions as plain_files
-from sluice_s3.app.index.reclaim import compaction, discards
+from sluice_s3.app.index.reclaim import compaction, discards, refcounts
 from sluice_s3.app.index.relocation import bucket_migration, transitions
 from sluice_s3.app.index.restore import transactions as restore
 from sluice_s3.app.index.versioning import transactions as versioning
@@ -48,6 +48,7 @@ __all__ = [
     "packs",
     "plain_files",
     "quarantine",
+    "refcounts",
     "renames",
     "restore",
     "transitions",

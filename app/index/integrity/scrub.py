@@ -58,37 +58,12 @@ QUERIES = {
 }
 
 
-def _render_holds_version(dialect: SqlDialect) -> str:
-    return f"SELECT 1 FROM versions WHERE seq = {dialect.number('a')} AND body = {dialect.text('locator')}"
-
-
-def _render_holds_piece(dialect: SqlDialect) -> str:
-    return f"""
-    SELECT 1 FROM pieces WHERE (upload, start, part_number) = ({", ".join(map(dialect.number, "abc"))})
-    AND locator = {dialect.text("locator")}
-    """
-
-
-def _render_holds_part(dialect: SqlDialect) -> str:
-    return f"""
-    SELECT 1 FROM parts, {dialect.extents} WHERE (upload, number) = ({", ".join(map(dialect.number, "ab"))})
-    AND {dialect.locator} = {dialect.text("locator")}
-    """
-
-
-HOLDS = {
-    "version": Query(_render_holds_version),
-    "piece": Query(_render_holds_piece),
-    "part": Query(_render_holds_part),
-}
-
-
 class ScrubItem(NamedTuple):
     """A row that references a blob."""
 
     kind: str
     position: ScanPosition
-    """Position of the row within its kind."""
+    """The numbers of a `BlobReference`."""
     locator: str
     offset: int
     size: int
@@ -113,9 +88,3 @@ def scrub_page(kind: str, after: ScanPosition = SCAN_START) -> Transaction[tuple
     ]
     a, b, c, *_ = rows[-1]
     return page, (a, b, c)
-
-
-def still_references(row: ScrubItem) -> Transaction[bool]:
-    """Return whether a row still references its blob."""
-    rows = yield HOLDS[row.kind].bind(**dict(zip("abc", row.position, strict=True)), locator=row.locator)
-    return bool(rows)

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import orjson
+
 from sluice_s3.app.errors import SourceGone
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.plain_files.rows import is_plain_file, tree_upload
-from sluice_s3.app.index.reclaim.statements import ADD_DISCARD, ADD_REFERENCE, DROP_REFERENCE, REMOVE_REFCOUNT
+from sluice_s3.app.index.reclaim.rows import BlobReference
+from sluice_s3.app.index.reclaim.statements import (
+    ADD_DISCARD,
+    ADD_REFERENCE,
+    BODY,
+    DROP_REFERENCE,
+    EXTENTS,
+    PIECE,
+    REMOVE_REFCOUNT,
+)
 from sluice_s3.app.index.sql.transaction import DRAW, Transaction, now_ms
+
+
+def holds_body(holder: BlobReference, body: str) -> Transaction[bool]:
+    """Return whether a row references a body."""
+    if holder.kind == "version":
+        rows = yield BODY, (holder.first,)
+        return [stored for (stored,) in rows] == [body]
+    if holder.kind == "part":
+        rows = yield EXTENTS, (holder.first, holder.second)
+        return bool(rows) and body in [locator for locator, _, _ in orjson.loads(rows[0][0])]
+    rows = yield PIECE, (holder.first, holder.second, holder.third)
+    return [stored for (stored,) in rows] == [body]
 
 
 def add_reference(body: str) -> Transaction[None]:

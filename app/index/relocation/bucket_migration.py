@@ -14,9 +14,14 @@ from sluice_s3.app.index.meta.statements import META, SET_META
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.multipart.statements import ADD_PIECE, ADD_UPLOAD, DETACH_UPLOAD, WHOLE_PIECES, WHOLE_UPLOAD
 from sluice_s3.app.index.multipart.transactions import NUMBER_DIGITS, pieces_number
-from sluice_s3.app.index.reclaim.refcounts import add_reference, drop_reference, reference_new_blob
+from sluice_s3.app.index.reclaim.refcounts import (
+    add_reference,
+    drop_reference,
+    holds_body,
+    reference_new_blob,
+)
 from sluice_s3.app.index.reclaim.rows import BlobReference
-from sluice_s3.app.index.reclaim.statements import BODY, EXTENTS, MOVE_EXTENTS, MOVE_PIECE, MOVE_VERSION, PIECE
+from sluice_s3.app.index.reclaim.statements import EXTENTS, MOVE_EXTENTS, MOVE_PIECE, MOVE_VERSION
 from sluice_s3.app.index.relocation.rows import ReferenceSwap
 from sluice_s3.app.index.relocation.statements import (
     END_MOVE,
@@ -119,17 +124,6 @@ def ever_moved() -> Transaction[bool]:
     return bool(rows[0][0]) or bool((yield META, (MOVED,)))
 
 
-def _holds(holder: BlobReference, body: str) -> Transaction[bool]:
-    if holder.kind == "version":
-        rows = yield BODY, (holder.first,)
-        return [stored for (stored,) in rows] == [body]
-    if holder.kind == "part":
-        rows = yield EXTENTS, (holder.first, holder.second)
-        return bool(rows) and body in [locator for locator, _, _ in orjson.loads(rows[0][0])]
-    rows = yield PIECE, (holder.first, holder.second, holder.third)
-    return [stored for (stored,) in rows] == [body]
-
-
 def swap_references(swaps: Sequence[ReferenceSwap]) -> Transaction[list[bool]]:
     """Let rows hold a copy instead of a body.
 
@@ -138,8 +132,8 @@ def swap_references(swaps: Sequence[ReferenceSwap]) -> Transaction[list[bool]]:
     """
     results = []
     for swap in swaps:
-        swapped = (yield from _holds(swap.holder, swap.old)) and (
-            swap.existing_copy is None or (yield from _holds(swap.existing_copy, swap.new))
+        swapped = (yield from holds_body(swap.holder, swap.old)) and (
+            swap.existing_copy is None or (yield from holds_body(swap.existing_copy, swap.new))
         )
         if swapped:
             yield from _rewrite(swap)
@@ -171,7 +165,7 @@ def unshare_body(seq: int, bucket_id: int, key: str, old: str, locators: dict[st
     Returns the new body, or None when the version no longer holds these pieces or a blob has no place. No other row may
     hold the blobs at `locators`.
     """
-    if not (yield from _holds(BlobReference("version", seq), old)):
+    if not (yield from holds_body(BlobReference("version", seq), old)):
         return None
     rows: list[Row] = yield WHOLE_PIECES, (pieces_number(old),)
     uploads = yield WHOLE_UPLOAD, (pieces_number(old),)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields
 from sluice_s3.app.index.integrity.scrub import KINDS, ScrubItem
 from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
 from sluice_s3.app.index.plain_files.rows import is_plain_file
+from sluice_s3.app.index.reclaim.rows import BlobReference
 from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
 from sluice_s3.app.store.etags import hash_to_check, kind_of
@@ -167,7 +168,7 @@ class Scrubber:
             if len(self._seen) > MAX_REMEMBERED_BLOBS:
                 self._seen.popitem(last=False)
             return
-        if not await self._store.index.holds(row):
+        if not await self._store.index.holds(BlobReference(row.kind, *row.position), row.locator):
             return  # discarded, or moved by compaction, during the read
         report.damaged.append(
             {"locator": row.locator, "bucket": row.bucket, "key": row.key, "size": row.size, "reason": reason}

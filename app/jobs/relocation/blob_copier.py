@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.reclaim.rows import BlobReference
 from sluice_s3.app.jobs.pacing import Pacer
 from sluice_s3.app.store import recovery_headers
@@ -46,6 +47,11 @@ class CopyRequest(NamedTuple):
     upload: int
     part: int
     shared: bool
+
+    @property
+    def held(self) -> str:
+        """The body in the holder's row: the blob, or the pieces among which it is."""
+        return f"{PIECES}{self.upload}" if self.holder.kind == "version" and self.upload else self.body
 
 
 class StreamedSource:
@@ -171,7 +177,7 @@ class BlobCopier:
                 [request.body for request in requests], lambda number, body: bodies.update({number: bytes(body)})
             )
         for number, error in errors.items():
-            self._set_aside(requests[number], error)
+            await self._set_aside(requests[number], error)
         await gather_all(
             self._keep(requests[number], StreamedSource([body], None, [], self._pacer), copies)
             for number, body in bodies.items()
@@ -189,9 +195,9 @@ class BlobCopier:
             source = StreamedSource(begin, pieces if len(begin) > 1 else None, arrived, self._pacer)
             await self._keep(request, source, copies)
         except DriverError as error:
-            self._set_aside(request, error)
+            await self._set_aside(request, error)
         except Unreadable as unreadable:
-            self._set_aside(request, unreadable.error)
+            await self._set_aside(request, unreadable.error)
 
     async def _keep(self, request: CopyRequest, source: StreamedSource, copies: dict[str, StoredBlob]) -> None:
         old = self._store.at(request.body).driver.blob_id(request.body)
@@ -199,12 +205,14 @@ class BlobCopier:
         copies[request.body] = await self._target.write_blob(source, lambda: header)
         self.bytes += source.count
 
-    def _set_aside(self, request: CopyRequest, error: DriverError) -> None:
-        """Note an unreadable blob, which stays where it is.
+    async def _set_aside(self, request: CopyRequest, error: DriverError) -> None:
+        """Note an unreadable blob, which stays where it is, unless its row holds another by now.
 
         Its row is not moved yet. Raises errors that do not concern the blob.
         """
         if not isinstance(error, BlobMissing | BlobDamaged):
             raise to_domain_error(error) from error
+        if not await self._store.index.holds(request.holder, request.held):
+            return  # replaced or deleted, and removed during the copy
         logger.error("bucket %s: %s of %s cannot be moved: %s", self._bucket.name, request.body, request.key, error)
         self.stuck.add(request.body)

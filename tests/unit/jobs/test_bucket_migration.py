@@ -442,6 +442,53 @@ async def test_a_damaged_blob_stays_and_is_told(store: Store, settings: Settings
     assert not await store.index.moving()
 
 
+async def test_a_damaged_piece_of_what_two_versions_hold_is_told(store: Store) -> None:
+    bucket, fast = await make(store, "fast"), store.of("fast")
+    await fill(store, bucket)
+    await copy(fast, bucket, "parts", "again")
+    version = await objects.find(store, bucket.id, "parts")
+    pieces = await store.index.find_piece_blobs(int(version.body.removeprefix(PIECES)))
+    (large,) = {piece.locator for piece in pieces if fast.driver.packed(piece.locator) is None}
+    await fast.driver.discard(large)
+    await decide(store)
+    await store.index.begin_move(bucket.name, "slow")
+    await decide(store)
+    await BucketMigrator(store, lambda: 2, lambda: 1).run_once()
+    assert '"stuck":1' in await store.index.note(progress_note(bucket.id))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+async def test_what_is_replaced_during_its_copy_is_not_damaged(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, shared: bool
+) -> None:
+    """Removal does not wait for a copy: the blob is gone, and no row references it any more."""
+    bucket, fast = await make(store, "fast"), store.of("fast")
+    await fill(store, bucket)
+    if shared:
+        await copy(fast, bucket, "parts", "again")
+    await decide(store)
+    await store.index.begin_move(bucket.name, "slow")
+    await decide(store)
+    reread = fast.driver.reread
+
+    async def late(locator: str, take: Any) -> AsyncIterator[int]:
+        for key in ("large", "parts", "again"):
+            with suppress(NoSuchKey):
+                await objects.delete(store, bucket.id, key, None, None, {})
+        await decide(store)
+        await collect(store)
+        async for count in reread(locator, take):
+            yield count
+
+    monkeypatch.setattr(fast.driver, "reread", late)
+    mover = BucketMigrator(store, lambda: 2, lambda: 1)
+    for _ in range(3):
+        await mover.run_once()
+    assert not await store.index.moving()
+    assert "cannot be moved" not in caplog.text
+    assert sorted(await whole(store, bucket)) == ["k0", "k1", "k2", "k4"]
+
+
 @pytest.mark.parametrize("end", [False, True])
 async def test_an_index_that_is_lost_in_the_middle(settings: Settings, end: bool) -> None:
     """Whatever the journals of the two stores say by then, all of it comes back, and nothing that was deleted."""
