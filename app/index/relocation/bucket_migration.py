@@ -24,6 +24,7 @@ from sluice_s3.app.index.reclaim.rows import BlobReference
 from sluice_s3.app.index.reclaim.statements import EXTENTS, MOVE_EXTENTS, MOVE_PIECE, MOVE_VERSION
 from sluice_s3.app.index.relocation.rows import ReferenceSwap
 from sluice_s3.app.index.relocation.statements import (
+    BUCKET_STATE,
     END_MOVE,
     LAST_MOVED,
     LAST_MOVED_OF_ALL,
@@ -124,12 +125,21 @@ def ever_moved() -> Transaction[bool]:
     return bool(rows[0][0]) or bool((yield META, (MOVED,)))
 
 
-def swap_references(swaps: Sequence[ReferenceSwap]) -> Transaction[list[bool]]:
-    """Let rows hold a copy instead of a body.
+def _is_current(move: Bucket) -> Transaction[bool]:
+    """Return whether a move was neither cancelled nor ended."""
+    rows = yield BUCKET_STATE, (move.id,)
+    return bool(rows) and rows[0][3] == move.moved
 
+
+def swap_references(move: Bucket, swaps: Sequence[ReferenceSwap]) -> Transaction[list[bool]]:
+    """Let rows of a bucket that moves hold a copy instead of a body.
+
+    Returns False for each row once the move is cancelled: what the old store's journals describe by then must stay.
     Returns False for each row that no longer holds the body. A copy that another row already holds
     (`existing_copy`) is counted up. False also when that row no longer holds it.
     """
+    if not (yield from _is_current(move)):
+        return [False] * len(swaps)
     results = []
     for swap in swaps:
         swapped = (yield from holds_body(swap.holder, swap.old)) and (
@@ -159,13 +169,13 @@ def _rewrite(swap: ReferenceSwap) -> Transaction[None]:
         yield from drop_reference(swap.old)
 
 
-def unshare_body(seq: int, bucket_id: int, key: str, old: str, locators: dict[str, str]) -> Transaction[str | None]:
+def unshare_body(move: Bucket, seq: int, key: str, old: str, locators: dict[str, str]) -> Transaction[str | None]:
     """Give a version its own copy of shared pieces, with its blobs at other `locators`.
 
-    Returns the new body, or None when the version no longer holds these pieces or a blob has no place. No other row may
-    hold the blobs at `locators`.
+    Returns the new body, or None when the move is cancelled, the version no longer holds these pieces, or a blob has no
+    place. No other row may hold the blobs at `locators`.
     """
-    if not (yield from holds_body(BlobReference("version", seq), old)):
+    if not ((yield from _is_current(move)) and (yield from holds_body(BlobReference("version", seq), old))):
         return None
     rows: list[Row] = yield WHOLE_PIECES, (pieces_number(old),)
     uploads = yield WHOLE_UPLOAD, (pieces_number(old),)
@@ -173,7 +183,7 @@ def unshare_body(seq: int, bucket_id: int, key: str, old: str, locators: dict[st
         return None
     number = yield DRAW
     upload_id = f"{number:0{NUMBER_DIGITS}x}{secrets.token_hex(NUMBER_DIGITS)}"
-    yield ADD_UPLOAD, (number, upload_id, bucket_id, key, *uploads[0][4:])
+    yield ADD_UPLOAD, (number, upload_id, move.id, key, *uploads[0][4:])
     yield ADD_PIECE, [(number, *row[1:4], locators.get(row[4], ""), *row[5:]) for row in rows]
     referenced: set[str] = set()
     for row in rows:
@@ -182,6 +192,6 @@ def unshare_body(seq: int, bucket_id: int, key: str, old: str, locators: dict[st
     new = f"{PIECES}{number}"
     yield MOVE_VERSION, (new, seq)
     # the journals of both stores record an upload that belongs to no bucket
-    yield DETACH_UPLOAD, (0, pieces_number(old), bucket_id)
+    yield DETACH_UPLOAD, (0, pieces_number(old), move.id)
     yield from drop_reference(old)
     return new

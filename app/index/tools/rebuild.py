@@ -34,7 +34,9 @@ from sluice_s3.app.index.sql.transaction import of_store
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import all_rows, one_row, open_connection
 from sluice_s3.app.index.tools.rebuild_sql import (
+    COPIES,
     FORGET_DECIDED_CLAIMS,
+    GONE_BLOBS,
     JUDGE_CLAIMS,
     KEEP_RECORDS,
     NAME_BLOBS,
@@ -269,16 +271,14 @@ class IndexRebuild:
         """Replace the place of a blob."""
         self._replace("scratch.blobs", 6, [row])
 
-    def find_copied(self) -> list[int]:
-        """Return the blobs that rows name and that have copies on another store."""
+    def find_gone(self) -> Iterator[int]:
+        """Yield blobs that rows name, that have copies on another store, and that are absent or records of packs."""
         self._script(NAME_BLOBS)
-        query = "SELECT blob FROM scratch.named WHERE blob IN (SELECT old FROM scratch.aliases)"
-        return [blob for (blob,) in all_rows(self._connection, query)]
+        yield from (blob for (blob,) in self._connection.execute(GONE_BLOBS))
 
     def copies(self, blob: int) -> list[int]:
-        """Return the copies of a blob on another store, the newest first."""
-        query = "SELECT blob FROM scratch.aliases WHERE old = ? ORDER BY blob DESC"
-        return [copy for (copy,) in all_rows(self._connection, query, (blob,))]
+        """Return the copies of a blob on other stores, and copies of these."""
+        return [copy for (copy,) in all_rows(self._connection, COPIES, (blob,))]
 
     def use_copy(self, blob: int, copy: int) -> None:
         """Let rows that name a blob reference a copy of it."""

@@ -12,6 +12,16 @@ INSERT OR IGNORE INTO scratch.named
     SELECT blob FROM scratch.decided WHERE NOT removed AND blob IN (SELECT old FROM scratch.aliases)
     UNION SELECT blob FROM scratch.pieces WHERE blob IN (SELECT old FROM scratch.aliases);
 """
+GONE_BLOBS = """
+SELECT named.blob FROM scratch.named AS named LEFT JOIN scratch.blobs AS blobs ON blobs.blob = named.blob
+    WHERE named.blob IN (SELECT old FROM scratch.aliases) AND (blobs.blob IS NULL OR blobs.pack != 0)
+"""
+COPIES = """
+WITH RECURSIVE copies(blob) AS (
+    SELECT blob FROM scratch.aliases WHERE old = ?
+    UNION SELECT aliases.blob FROM scratch.aliases AS aliases JOIN copies ON aliases.old = copies.blob
+) SELECT blob FROM copies WHERE blob IN (SELECT blob FROM scratch.blobs)
+"""
 # an uncommitted recovery header counts only when nothing contradicts it; of several for one key the newest, unless its
 # bucket keeps versions
 JUDGE_CLAIMS = """

@@ -83,6 +83,12 @@ INSERT OR IGNORE INTO scratch.named SELECT blob_of(json_extract(extent.value, '$
     FROM base.parts AS parts, json_each(parts.extents) AS extent
     WHERE blob_of(json_extract(extent.value, '$[0]')) IS NOT NULL;
 """  # noqa: S608 - constants
+NAMED_PACKS = """
+SELECT DISTINCT pack_of(body) FROM scratch.decided
+    WHERE NOT removed AND blob IS NOT NULL AND blob NOT IN (SELECT blob FROM scratch.blobs)
+UNION SELECT DISTINCT pack_of(locator) FROM scratch.pieces
+    WHERE blob IS NOT NULL AND blob NOT IN (SELECT blob FROM scratch.blobs)
+"""
 # the journals hold an upload that was completed since. Of the others, those with all their parts are kept
 OPEN_UPLOADS = f"""
 INSERT INTO scratch.open_uploads SELECT id FROM base.uploads AS uploads
@@ -149,6 +155,15 @@ class IndexRecovery(IndexRebuild):
     def sealed_packs(self) -> set[int]:
         """Return packs that were sealed in the base, to which nothing was added since."""
         return {number for (number,) in all_rows(self._connection, "SELECT id FROM base.packs WHERE sealed != 0")}
+
+    def stores_with_arrivals(self) -> set[str]:
+        """Return the stores to which buckets were moving at the base's time."""
+        rows = all_rows(self._connection, f"SELECT DISTINCT store FROM base.{buckets.name} WHERE source != ''")  # noqa: S608
+        return {store for (store,) in rows}
+
+    def named_packs(self) -> set[int]:
+        """Return packs of blobs that the journals name and the base does not."""
+        return {pack for (pack,) in all_rows(self._connection, NAMED_PACKS)}
 
     def removals(self) -> list[Row]:
         """Return the tombstones of the base, which contradict recovery headers."""

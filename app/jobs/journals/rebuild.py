@@ -232,9 +232,8 @@ class Rebuild:
             header = _parse_header(blob.recovery_header)
             part = bool(header) and header[0] == PART
             rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
-            copied = header[6] if header and header[0] == MOVED and len(header) == 7 else None
-            if isinstance(copied, int) and copied < blob.blob_id:  # a header in a pack is unverified
-                aliases.append((copied, blob.blob_id))
+            if header and header[0] == MOVED and len(header) == 7 and isinstance(header[6], int):
+                aliases.append((header[6], blob.blob_id))
             described = parse_object(header) if header else None
             if described is not None and described[0].drawn >= settled(described[0].bucket_id):
                 headers.append((blob.blob_id, *described[0], orjson.dumps(described[1]).decode(), blob.size))
@@ -249,18 +248,24 @@ class Rebuild:
     def _follow_moves(self) -> None:
         """Let rows reference copies of blobs that are gone from their old store.
 
-        Rows change without a journal record when a bucket moves. The old blob may be there in part: a record whose
-        pages are a hole, or what an older index trusts.
+        Rows change without a journal record when a bucket moves. An old record may be there in part: its pages may be a
+        hole, and an older index trusts it.
         """
-        for blob in self._index.find_copied():
-            if (copy := self._find_intact(blob)) is not None and copy != blob:
+        for number, blob in enumerate(self._index.find_gone(), 1):
+            if (copy := self._choose_copy(blob)) is not None:
                 self._index.use_copy(blob, copy)
+            self._progress("moved blobs", number, 0)
 
-    def _find_intact(self, blob: int) -> int | None:
-        """Return a blob, or a copy of it, or of a copy: the first that is intact."""
-        if (locator := self._index.locator(blob)) and self._is_intact(locator):
-            return blob
-        return next((found for copy in self._index.copies(blob) if (found := self._find_intact(copy))), None)
+    def _choose_copy(self, blob: int) -> int | None:
+        """Return the copy to use in place of a blob, None for the blob itself."""
+        locator = self._index.locator(blob)
+        if locator and self._is_intact(locator):
+            return None
+        copies = self._index.copies(blob)
+        if not locator and len(copies) == 1:
+            return copies[0]
+        intact = (copy for copy in copies if self._is_intact(self._index.locator(copy)))
+        return next(intact, None if locator or not copies else copies[0])
 
     def _is_intact(self, locator: str) -> bool:
         return self._stores[store_of_locator(locator)].intact(locator)

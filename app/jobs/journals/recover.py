@@ -2,7 +2,7 @@
 
 It is a rebuild that begins with the rows of the older index. Of the store it reads only names, the packs that were
 written since, and the files that the older index does not reference. On a large or slow store that takes minutes, not
-hours.
+hours. Of a store to which a bucket was moving it reads all packs.
 """
 
 from __future__ import annotations
@@ -88,7 +88,11 @@ class Recovery(Rebuild):
                     yield row[0]
 
     def _packs_to_read(self, store: OfflineStore) -> list[int]:
-        return [pack for pack in store.packs() if pack not in self._sealed]
+        if store.name in self._index.stores_with_arrivals():  # records of rows that the base has at their old places
+            return store.packs()
+        # a pack may be sealed before the last rows of its records are committed
+        unknown = self._index.named_packs()
+        return [pack for pack in store.packs() if pack not in self._sealed or pack in unknown]
 
     def _files_to_read(self, store: OfflineStore) -> Iterator[Blob | Damaged]:
         return map(store.file, self._index.unknown(store.name))

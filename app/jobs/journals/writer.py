@@ -299,7 +299,7 @@ class JournalWriter:
         if self._snapshot_requested or len(self._journals) > MAX_JOURNALS:
             self._snapshot_requested = False
             return True
-        if await self._store.index.snapshot_is_due(self._name, self._watermark):
+        if await self._store.index.snapshot_is_due(self._name, max(self._watermark, self._idle_until)):
             return True
         rows = sum(journal.rows for journal in self._journals.values())
         if rows < self._rows_to_check:

@@ -87,7 +87,8 @@ class BucketMigration:
         self._target = store.of(bucket.store)
         self._visible_since = visible_since
         self._is_journaled = False
-        """The target's journals contain the bucket as it was when the move began, or later."""
+        """The target's journals contain the bucket as it was when the move began, or later. No pass of an earlier move
+        changes it by then, since its swaps are refused."""
         self._found_nothing = False
         """The last pass found nothing left."""
         self._is_finished = False
@@ -106,6 +107,7 @@ class BucketMigration:
         # journal must name it before it goes.
         self._is_journaled = self._is_journaled or await self._has_snapshot()
         if not self._is_journaled:
+            await self._record_progress()  # that of an earlier move is over
             return
         is_last = self._visible_since < oldest
         if self._found_nothing and not is_last:
@@ -208,7 +210,7 @@ class BucketMigration:
         if holders == 1:
             await self._move_all(requests)
         elif (copy := self._cached_copies.get(body)) is not None:
-            await self._index.swap([ReferenceSwap(BlobReference("version", seq), body, *copy)])
+            await self._index.swap(self._bucket, [ReferenceSwap(BlobReference("version", seq), body, *copy)])
         else:
             await self._unshare(seq, key, body, blobs)
         return False
@@ -227,7 +229,7 @@ class BucketMigration:
         new = None
         if len(copies) == len(requests):
             locators = {locator: copy.locator for locator, copy in copies.items()}
-            new = await self._commit(self._index.split(seq, self._bucket.id, key, body, locators), copies)
+            new = await self._commit(self._index.split(self._bucket, seq, key, body, locators), copies)
             crash_point("move.swapped")
         await self._copier.discard_unused(copies, set(copies) if new else set())
         if new:
@@ -253,7 +255,7 @@ class BucketMigration:
                 swaps.append(ReferenceSwap(request.holder, request.body, *self._cached_copies[request.body]))
         if not swaps:
             return
-        moved_flags = await self._commit(self._index.swap(swaps), copies)
+        moved_flags = await self._commit(self._index.swap(self._bucket, swaps), copies)
         crash_point("move.swapped")
         shared = {request.body for request in requests if request.shared}
         for swap, moved in zip(swaps, moved_flags, strict=True):

@@ -420,6 +420,26 @@ async def test_it_does_not_end_before_the_journals_tell_all(store: Store) -> Non
     assert not await store.index.moving()
 
 
+async def test_a_move_that_begins_while_the_journals_are_written(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record has the settings of the move, and ends before its number; then nothing changes on that store."""
+    bucket = await make(store, "fast")
+    await fill(store, bucket)
+    await decide(store)
+    writer, changes = JournalWriter(store.of("slow")), store.index.changes
+
+    async def then_moved(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.undo()
+        found = await changes(*arguments, **named)
+        await store.index.begin_move(bucket.name, "slow")
+        return found
+
+    monkeypatch.setattr(store.index, "changes", then_moved)
+    for _ in range(3):
+        await writer.run_once()
+    await BucketMigrator(store, lambda: 2, lambda: 1).run_once()
+    assert await lies_on(store, bucket) == {"slow"}
+
+
 async def test_a_damaged_blob_stays_and_is_told(store: Store, settings: Settings) -> None:
     bucket = await make(store, "fast")
     await put(store.of("fast"), bucket, "good", LARGE)

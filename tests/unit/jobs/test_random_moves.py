@@ -22,6 +22,7 @@ from sluice_s3.app.jobs.relocation import bucket_migration
 from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
+from sluice_s3.app.store.blob_ids import BlobIds
 from sluice_s3.app.store.store import Store
 from tests.support.environment import sized
 from tests.unit.jobs.mixed import THRESHOLD
@@ -63,8 +64,9 @@ class Round:
             Compactor(one, 1 << 30, 0, lambda *_: None, lambda: self._now) for one in store.all.values()
         ]
         self._migrator = BucketMigrator(store, lambda: 2, lambda: 1)
+        self._leader_ids = BlobIds(store.index)
         self.upkeep: dict[str, Step] = {
-            "migrate": self._migrator.run_once,
+            "migrate": self._migrate,
             "collect": self._collect,
             "compact": self._compact,
             "seal": self._seal,
@@ -82,6 +84,14 @@ class Round:
     def _collector(self, store: Store) -> GarbageCollector:
         bound, elsewhere = self._writers[store.name].bound, partial(other_stores_watermark, store)
         return GarbageCollector(store, lambda: 2, lambda: 1, 0, bound, pieces=False, elsewhere=elsewhere)
+
+    async def begin(self) -> None:
+        """Reserve the ids of the copies, as another worker may that was started first."""
+        await self._leader_ids.take_for_record()
+
+    async def end(self) -> None:
+        """Give the rest of them back."""
+        await self._leader_ids.close()
 
     async def run(self, steps: dict[str, Step], number: int) -> None:
         """Take so many steps."""
@@ -136,6 +146,18 @@ class Round:
     async def _turn_back(self) -> None:
         await self._store.index.turn_back(self._rng.choice(self._names))
 
+    async def _migrate(self) -> None:
+        own = self._store.ids
+        self._set_ids(self._leader_ids)
+        try:
+            await self._migrator.run_once()
+        finally:
+            self._set_ids(own)
+
+    def _set_ids(self, ids: BlobIds) -> None:
+        for store in self._store.all.values():
+            store.ids = ids
+
     async def _collect(self) -> None:
         for _ in range(2):
             for collector in self._garbage:
@@ -157,6 +179,7 @@ class Round:
 async def _run_round(round_: Round, store: Store, settings: Settings, rng: random.Random) -> Path | None:
     """Changes, journals, upkeep; return the backup that was taken meanwhile, if any."""
     backup = None
+    await round_.begin()
     for _ in range(rng.randrange(4)):
         await round_.run(round_.steps, rng.randrange(8))
         if rng.random() < 0.3:
@@ -167,6 +190,7 @@ async def _run_round(round_: Round, store: Store, settings: Settings, rng: rando
         await one.report_rejected_records()
     await round_.journal()
     await round_.run(round_.upkeep, rng.randrange(6))
+    await round_.end()
     return backup
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +12,17 @@ from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
 from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.blob_ids import BlobIds
 from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.layout import ObjectsLayout
 from sluice_s3.storage_drivers.packs.holes import MIN_HOLE_BYTES
 from tests.unit.jobs.mixed import THRESHOLD
 from tests.unit.jobs.packed import complete, content, put_part, start_upload
 from tests.unit.jobs.test_bucket_migration import collect, decide, lies_on, whole
 from tests.unit.jobs.test_recover import back_up, recovered, restore
 from tests.unit.jobs.two import LARGE, make, rebuilt, settings_of, stores
-from tests.unit.store.site import prepare, put
+from tests.unit.store.site import Bytes, prepare, put
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +56,14 @@ async def go_on(store: Store) -> None:
     """The move makes one pass, and what it leaves behind is removed."""
     await BucketMigrator(store, lambda: 2, lambda: 1).run_once()
     await collect(store)
+
+
+def damage(settings: Settings, blob: int) -> None:
+    """Change the first byte of a blob of the store `slow`."""
+    root = settings.named_stores["slow"].directory
+    assert root is not None
+    with open(ObjectsLayout(root).blob(blob), "r+b") as file:
+        file.write(b"X")
 
 
 def make_again(settings: Settings, way: str, backup: Path | None) -> None:
@@ -88,6 +100,118 @@ async def test_what_moved_is_found_where_it_is(settings: Settings, way: str) -> 
         assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
         await check_books(store)
         assert await lies_on(store, buckets[0]) == {"slow"}
+
+
+@WAYS
+async def test_ids_do_not_follow_time(settings: Settings, way: str) -> None:
+    """The process that copies may have reserved its ids before the others wrote what it copies."""
+    async with stores(settings) as store:
+        own, older = store.ids, BlobIds(store.index)
+        await older.take_for_record()
+        buckets = await fill(store)
+        expected = {bucket: await whole(store, bucket) for bucket in buckets}
+        await decide(store)
+        backup = back_up(settings)
+        await store.index.begin_move(buckets[0].name, "slow")
+        await decide(store)
+        for one in store.all.values():
+            one.ids = older
+        await go_on(store)
+        for one in store.all.values():
+            one.ids = own
+        await older.close()
+        assert await lies_on(store, buckets[0]) == {"slow"}
+    make_again(settings, way, backup)
+    async with stores(settings) as store:
+        assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
+        await check_books(store)
+
+
+async def test_a_damaged_copy_is_better_than_none(settings: Settings) -> None:
+    """The row stays: all but the damage can be read, and a scrub tells of it."""
+    async with stores(settings) as store:
+        bucket, _ = await fill(store)
+        await decide(store)
+        await store.index.begin_move(bucket.name, "slow")
+        await decide(store)
+        await go_on(store)
+        large = await objects.find(store, bucket.id, "large")
+        number = store.of("slow").driver.blob_id(large.body)
+    damage(settings, number)
+    make_again(settings, "rebuild", None)
+    async with stores(settings) as store:
+        assert (await objects.find(store, bucket.id, "large")).body == large.body
+
+
+async def test_a_move_that_is_cancelled_during_a_copy(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old store's journals describe the bucket before the copies are there: no row takes them any more."""
+    async with stores(settings) as store:
+        buckets = await fill(store)
+        expected = {bucket: await whole(store, bucket) for bucket in buckets}
+        await decide(store)
+        await store.index.begin_move(buckets[0].name, "slow")
+        await decide(store)
+        swap = store.index.swap
+
+        async def late(*arguments: Any) -> Any:
+            monkeypatch.undo()
+            await store.index.turn_back(buckets[0].name)
+            await decide(store)
+            return await swap(*arguments)
+
+        monkeypatch.setattr(store.index, "swap", late)
+        await go_on(store)
+        await go_on(store)
+        assert await lies_on(store, buckets[0]) == {"fast"}
+        assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
+    make_again(settings, "rebuild", None)
+    async with stores(settings) as store:
+        assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
+
+
+async def test_a_backup_between_copies_and_their_rows(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backup knows the pack of the copies as sealed, and no row in it."""
+    async with stores(settings) as store:
+        buckets = await fill(store)
+        expected = {bucket: await whole(store, bucket) for bucket in buckets}
+        await decide(store)
+        await store.index.begin_move(buckets[0].name, "slow")
+        await decide(store)
+        backups, swap = [], store.index.swap
+
+        async def late(*arguments: Any) -> Any:
+            monkeypatch.undo()
+            await store.of("slow").close_packs()
+            store.of("slow").open_packs()
+            backups.append(back_up(settings))
+            return await swap(*arguments)
+
+        monkeypatch.setattr(store.index, "swap", late)
+        await go_on(store)
+        assert await lies_on(store, buckets[0]) == {"slow"}
+    make_again(settings, "recover", backups[0])
+    async with stores(settings) as store:
+        assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
+
+
+async def test_a_backup_between_a_record_and_its_row(settings: Settings) -> None:
+    """As before, of a PUT: its pack is sealed, its row is committed later."""
+    async with stores(settings) as store:
+        bucket, _ = await fill(store)
+        await decide(store)
+        fast, source = store.of("fast"), Bytes(b"small")
+        stored = await fast.write_blob(source, lambda: b"")
+        await fast.close_packs()
+        fast.open_packs()
+        backup = back_up(settings)
+        await store.index.put_version(bucket.id, "late", source.describe(stored.locator))
+        await fast.confirm_blob(stored)
+        await decide(store)
+        expected = await whole(store, bucket)
+        assert expected["late"] == b"small"
+    make_again(settings, "recover", backup)
+    async with stores(settings) as store:
+        assert await whole(store, bucket) == expected
 
 
 @WAYS
