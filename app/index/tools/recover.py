@@ -83,12 +83,13 @@ INSERT OR IGNORE INTO scratch.named SELECT blob_of(json_extract(extent.value, '$
     FROM base.parts AS parts, json_each(parts.extents) AS extent
     WHERE blob_of(json_extract(extent.value, '$[0]')) IS NOT NULL;
 """  # noqa: S608 - constants
-NAMED_PACKS = """
-SELECT DISTINCT pack_of(body) FROM scratch.decided
-    WHERE NOT removed AND blob IS NOT NULL AND blob NOT IN (SELECT blob FROM scratch.blobs)
-UNION SELECT DISTINCT pack_of(locator) FROM scratch.pieces
-    WHERE blob IS NOT NULL AND blob NOT IN (SELECT blob FROM scratch.blobs)
-"""
+NAMES_ABSENT = f"""
+SELECT EXISTS (SELECT 1 FROM scratch.decided WHERE NOT removed AND blob NOT IN (SELECT blob FROM scratch.blobs)
+        AND bucket_id IN (SELECT id FROM main.buckets))
+    OR EXISTS (SELECT 1 FROM scratch.pieces WHERE size > 0 AND blob NOT IN (SELECT blob FROM scratch.blobs)
+        AND upload IN (SELECT CAST(substr(body, {len(PIECES) + 1}) AS INTEGER) FROM scratch.decided
+            WHERE NOT removed AND body LIKE '{PIECES}%'))
+"""  # noqa: S608 - constants
 # the journals hold an upload that was completed since. Of the others, those with all their parts are kept
 OPEN_UPLOADS = f"""
 INSERT INTO scratch.open_uploads SELECT id FROM base.uploads AS uploads
@@ -161,10 +162,6 @@ class IndexRecovery(IndexRebuild):
         rows = all_rows(self._connection, f"SELECT DISTINCT store FROM base.{buckets.name} WHERE source != ''")  # noqa: S608
         return {store for (store,) in rows}
 
-    def named_packs(self) -> set[int]:
-        """Return packs of blobs that the journals name and the base does not."""
-        return {pack for (pack,) in all_rows(self._connection, NAMED_PACKS)}
-
     def removals(self) -> list[Row]:
         """Return the tombstones of the base, which contradict recovery headers."""
         return all_rows(self._connection, f"SELECT {_names(tombstones)} FROM base.removals ORDER BY seq")  # noqa: S608
@@ -195,6 +192,19 @@ class IndexRecovery(IndexRebuild):
             (store,),
         )
         return [blob for (blob,) in rows]
+
+    def trusted_files(self, store: str) -> list[int]:
+        """Return the blobs with files of their own that only the base described."""
+        rows = all_rows(
+            self._connection,
+            "SELECT blob FROM scratch.present JOIN scratch.blobs USING (blob) WHERE store = ? AND size = ?",
+            (store, TRUSTED_BYTES),
+        )
+        return [blob for (blob,) in rows]
+
+    def names_absent(self) -> bool:
+        """Return whether a row names a blob that was not found."""
+        return bool(one_row(self._connection, NAMES_ABSENT)[0])
 
     # results
     def seed(self, replaced: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +84,18 @@ class Rebuild:
         self._seed(journals, settings)
         self._replay(journals)
         store_of_bucket = {row[0]: row[STORE_COLUMN] for row in settings.get("buckets", ()) if len(row) > STORE_COLUMN}
+        settled = {name: self._find_settled(journals, name, store_of_bucket) for name in self._stores}
         for name, store in self._stores.items():
-            settled = self._find_settled(journals, name, store_of_bucket)
             before = report.files + report.records
-            self._read_packs(store, report, settled)
-            self._read_files(store, report, settled)
+            self._read_packs(store, self._packs_to_read(store), report, settled[name])
+            self._read_files(self._files_to_read(store), report, settled[name])
             if not journals[name].ids and report.files + report.records > before:
                 report.damage.append(f"{label(store)}there are no journals")
         numbers = [number for found in journals.values() for number in found.ids]
         if any(set(found.ids) - set(found.store.journals()) for found in journals.values()):
             raise StoreFailed("the gateway replaced journals while they were read: run it again")
         self._follow_moves()
+        self._read_rest(report, settled)
         self._restore_blobs(report, numbers)
         self._progress("making the index", 0, 0)
         self._index.build(whole=not report.damage)
@@ -126,6 +127,9 @@ class Rebuild:
     def _files_to_read(self, store: OfflineStore) -> Iterator[Blob | Damaged]:
         return store.files()
 
+    def _read_rest(self, report: Report, settled: dict[str, Settled]) -> None:
+        """Read what was left out, if a row needs it. A rebuild leaves nothing out."""
+
     def _last_drawn(self) -> int:
         """Return the last number that is known to have been drawn."""
         return 0
@@ -155,12 +159,15 @@ class Rebuild:
     def _find_settled(self, journals: dict[str, Journals], name: str, store_of_bucket: dict[int, str]) -> Settled:
         """Return from which number headers on a store may lack a journal record.
 
-        A bucket that another store's journals describe follows those.
+        A bucket that another store's journals describe follows those. What the own journals had settled by the numbers
+        that those contain is settled too: a store that was idle until the bucket came may have settled little.
         """
 
         def of(bucket_id: int) -> int:
-            found = journals[store_of_bucket[bucket_id]] if bucket_id in elsewhere else own
-            return found.settled
+            if bucket_id not in elsewhere:
+                return own.settled
+            found = journals[store_of_bucket[bucket_id]]
+            return max(found.settled, own.settled_by(found.decided_until))
 
         own, elsewhere = journals[name], self._journaled_elsewhere[name]
         return of
@@ -193,10 +200,9 @@ class Rebuild:
         self._index.add_ended_writers(int(row[3]) for row in rows if row[1] == "writer")
 
     # blobs
-    def _read_packs(self, store: OfflineStore, report: Report, settled: Settled) -> None:
-        found = self._packs_to_read(store)
-        for position, pack in enumerate(found):
-            self._progress("packs", position, len(found))
+    def _read_packs(self, store: OfflineStore, packs: Sequence[int], report: Report, settled: Settled) -> None:
+        for position, pack in enumerate(packs):
+            self._progress("packs", position, len(packs))
             batch: list[Blob] = []
             try:
                 for blob in store.records(pack):
@@ -211,9 +217,9 @@ class Rebuild:
             self._add_blobs(batch, settled)
             self._index.add_pack(pack, *store.pack_size(pack), store.name)
 
-    def _read_files(self, store: OfflineStore, report: Report, settled: Settled) -> None:
+    def _read_files(self, files: Iterable[Blob | Damaged], report: Report, settled: Settled) -> None:
         batch: list[Blob] = []
-        for found in self._files_to_read(store):
+        for found in files:
             if isinstance(found, Damaged):
                 report.unreadable_files += 1
                 continue

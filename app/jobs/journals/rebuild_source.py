@@ -44,7 +44,8 @@ class Journals:
 
     They are the newest complete snapshot, all changes after it, and the existing parts of newer snapshots. An
     unfinished snapshot loses nothing, since everything else still exists; a damaged one has replaced what came before
-    it. When an index exists up to the number `after` and with the journals `known_journals`, only newer records count.
+    it. When an index exists up to the number `after` and with the journals `known_journals`, only newer records count:
+    changes after that number, and snapshots in other journals. A known snapshot has rows as they were before.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Journals:
         self.ids = store.journals()
         report.journals += len(self.ids)
         self.base = after
+        self._known = frozenset(known_journals)
         self._rows_from = max(known_journals, default=-1) + 1
         """The first journal whose snapshot rows count."""
         self.snapshot = 0
@@ -63,11 +65,25 @@ class Journals:
         self.decided_until = 0
         self.settled = 0
         """Headers with a smaller drawn number count only with a journal record."""
+        self._settled: list[tuple[int, int]] = []
+        """All numbers that were settled, each with the number up to which everything was journaled then."""
         self.settings: tuple[int, dict[str, Any]] = (-1, {})
         """The last journaled settings, with their time."""
         self.keyring = ""
         """The ring with the highest number: rings only grow, and a store's last settings may be read before it."""
         self._find_snapshot()
+
+    @property
+    def has_new_snapshot(self) -> bool:
+        """Whether the newest complete snapshot is in no known journal."""
+        return self.snapshot not in {0, *self._known}
+
+    def settled_by(self, until: int) -> int:
+        """Return the number that was settled when everything up to `until` was journaled.
+
+        All writes whose headers name a smaller one were committed, or refused for good, by then.
+        """
+        return max((settled for journaled, settled in self._settled if journaled <= until), default=0)
 
     def _find_snapshot(self) -> None:
         """Find the newest complete snapshot, and whether all changes after it exist."""
@@ -93,7 +109,7 @@ class Journals:
                     parts += 1
                 elif header.kind == END and not damaged and _is_complete(record, parts):
                     self.snapshot = number
-                    if header.until >= self.base:
+                    if self.has_new_snapshot and header.until >= self.base:
                         self.base, self._rows_from = header.until, number
             if damaged:
                 self._report.damage.append(f"{label(self.store)}journal {number:x}: {damaged} records are damaged")
@@ -125,6 +141,7 @@ class Journals:
     def _read_summary(self, header: RecordHeader, record: JournalRecord) -> None:
         settings, settled = encoding.parse_summary(record)
         self.settled = max(self.settled, settled)
+        self._settled.append((header.until, settled))
         if settings is None:
             return
         self.keyring = max(self.keyring, settings.get(KEYRING) or "", key=parse_ring_number)

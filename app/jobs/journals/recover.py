@@ -2,7 +2,7 @@
 
 It is a rebuild that begins with the rows of the older index. Of the store it reads only names, the packs that were
 written since, and the files that the older index does not reference. On a large or slow store that takes minutes, not
-hours. Of a store to which a bucket was moving it reads all packs.
+hours. Of a store to which a bucket was moving it reads all packs, and it reads everything when it misses a blob.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sluice_s3.app.encryption.keyring import parse_ring_number
 from sluice_s3.app.index.journals.rows import KEYRING
 from sluice_s3.app.index.tools import copy
 from sluice_s3.app.index.tools.recover import BlobLocation, IndexRecovery
-from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild
+from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild, Settled
 from sluice_s3.app.jobs.journals.rebuild_source import Journals, Report
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.offline import OfflineStore, locate, open_offline_stores
@@ -80,7 +80,7 @@ class Recovery(Rebuild):
         """Yield buckets that a snapshot after the base describes completely: other rows are deleted."""
         for row in settings.get("buckets", ()):
             for name, found in journals.items():
-                if found.base <= self._position[name][0] or row[0] in self._journaled_elsewhere[name]:
+                if not found.has_new_snapshot or row[0] in self._journaled_elsewhere[name]:
                     continue
                 moved = row[MOVED_COLUMN] if len(row) > MOVED_COLUMN else 0
                 source = row[SOURCE_COLUMN] if len(row) > SOURCE_COLUMN else ""
@@ -90,12 +90,24 @@ class Recovery(Rebuild):
     def _packs_to_read(self, store: OfflineStore) -> list[int]:
         if store.name in self._index.stores_with_arrivals():  # records of rows that the base has at their old places
             return store.packs()
-        # a pack may be sealed before the last rows of its records are committed
-        unknown = self._index.named_packs()
-        return [pack for pack in store.packs() if pack not in self._sealed or pack in unknown]
+        return [pack for pack in store.packs() if pack not in self._sealed]
 
     def _files_to_read(self, store: OfflineStore) -> Iterator[Blob | Damaged]:
         return map(store.file, self._index.unknown(store.name))
+
+    def _read_rest(self, report: Report, settled: dict[str, Settled]) -> None:
+        """Read all packs and files when a row names a blob that was not found.
+
+        A pack may be sealed before the last rows of its records are committed, and a row may take a copy that the older
+        index has for another row.
+        """
+        if not self._index.names_absent():
+            return
+        for name, store in self._stores.items():
+            read = set(self._packs_to_read(store))
+            self._read_packs(store, [pack for pack in store.packs() if pack not in read], report, settled[name])
+            self._read_files(map(store.file, self._index.trusted_files(name)), report, settled[name])
+        self._follow_moves()
 
     def _last_drawn(self) -> int:
         return self._index.sequence()

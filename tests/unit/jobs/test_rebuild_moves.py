@@ -10,6 +10,8 @@ import pytest
 
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.relocation import bucket_migration
 from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
@@ -18,7 +20,7 @@ from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.layout import ObjectsLayout
 from sluice_s3.storage_drivers.packs.holes import MIN_HOLE_BYTES
 from tests.unit.jobs.mixed import THRESHOLD
-from tests.unit.jobs.packed import complete, content, put_part, start_upload
+from tests.unit.jobs.packed import compact, complete, content, copy, delete, put_part, start_upload
 from tests.unit.jobs.test_bucket_migration import collect, decide, lies_on, whole
 from tests.unit.jobs.test_recover import back_up, recovered, restore
 from tests.unit.jobs.two import LARGE, make, rebuilt, settings_of, stores
@@ -210,6 +212,123 @@ async def test_a_backup_between_a_record_and_its_row(settings: Settings) -> None
         expected = await whole(store, bucket)
         assert expected["late"] == b"small"
     make_again(settings, "recover", backup)
+    async with stores(settings) as store:
+        assert await whole(store, bucket) == expected
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_backup_of_what_has_moved(settings: Settings, late: bool) -> None:
+    """The target's snapshot is older than the backup, and names the places of before."""
+    async with stores(settings) as store:
+        buckets = await fill(store)
+        expected = {bucket: await whole(store, bucket) for bucket in buckets}
+        await decide(store)
+        await store.index.begin_move(buckets[0].name, "slow")
+        await decide(store)
+        await BucketMigrator(store, lambda: 2, lambda: 2).run_once()
+        if late:
+            await collect(store)
+        await store.of("slow").close_packs()
+        store.of("slow").open_packs()
+        backup = back_up(settings)
+        await collect(store)
+    make_again(settings, "recover", backup)
+    async with stores(settings) as store:
+        assert {bucket: await whole(store, bucket) for bucket in buckets} == expected
+
+
+@pytest.mark.parametrize("kind", ["large", "parts"])
+async def test_a_row_that_takes_a_copy_of_another(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The backup has the copy, which one of two rows holds; the other one takes it later."""
+    monkeypatch.setattr(bucket_migration, "RECORDS_PER_BATCH", 1)
+    async with stores(settings) as store:
+        bucket, fast = await make(store, "fast"), store.of("fast")
+        if kind == "large":
+            await put(fast, bucket, "a", LARGE)
+        else:
+            upload = await start_upload(fast, bucket, "a")
+            for number in (1, 2):
+                await put_part(fast, upload, number, LARGE)
+            await complete(fast, bucket, upload)
+        await copy(fast, bucket, "a", "b")
+        expected = await whole(store, bucket)
+        await decide(store)
+        await store.index.begin_move(bucket.name, "slow")
+        await decide(store)
+        name, backups = ("swap" if kind == "large" else "split"), []
+        change = getattr(store.index, name)
+
+        async def then_backed_up(*arguments: Any) -> Any:
+            monkeypatch.undo()
+            changed = await change(*arguments)
+            backups.append(back_up(settings))
+            return changed
+
+        monkeypatch.setattr(store.index, name, then_backed_up)
+        await go_on(store)
+        await go_on(store)
+        assert await lies_on(store, bucket) == {"slow"}
+    make_again(settings, "recover", backups[0])
+    async with stores(settings) as store:
+        assert await whole(store, bucket) == expected
+
+
+async def test_a_backup_during_compaction(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record was copied to a pack that is sealed at the backup; its row moves later, and its old pack is removed."""
+    async with stores(settings) as store:
+        bucket, fast = await make(store, "fast"), store.of("fast")
+        for number in range(12):
+            await put(fast, bucket, f"k{number:02}", os.urandom(9000))
+        await decide(store)
+        await fast.close_packs()
+        fast.open_packs()
+        await delete(fast, bucket, *(f"k{number:02}" for number in range(12) if number != 6))
+        await decide(store)
+        await collect(store)
+        backups, move_records = [], store.index.move_records
+
+        async def late(*arguments: Any) -> Any:
+            monkeypatch.undo()
+            await fast.close_packs()
+            fast.open_packs()
+            backups.append(back_up(settings))
+            return await move_records(*arguments)
+
+        monkeypatch.setattr(store.index, "move_records", late)
+        await compact(fast)
+        await collect(store)
+        await decide(store)
+        expected = await whole(store, bucket)
+    make_again(settings, "recover", backups[0])
+    async with stores(settings) as store:
+        assert await whole(store, bucket) == expected
+
+
+async def test_what_was_deleted_before_a_move_stays_deleted(settings: Settings) -> None:
+    """The new store was idle: it has settled nothing of what the old one has."""
+    async with stores(settings) as store:
+        bucket, fast = await make(store, "fast"), store.of("fast")
+        writers = [JournalWriter(fast, retained=0), JournalWriter(store.of("slow"))]
+
+        async def journal() -> None:
+            for _ in range(4):
+                for writer in writers:
+                    await writer.run_once()
+
+        await put(fast, bucket, "gone", b"gone")
+        await journal()
+        await delete(fast, bucket, "gone")
+        for number in range(2):
+            await journal()
+            await put(fast, bucket, f"k{number}", b"kept")
+        writers[0].request_snapshot()
+        await journal()
+        await store.index.begin_move(bucket.name, "slow")
+        await journal()
+        expected = await whole(store, bucket)
+    make_again(settings, "rebuild", None)
     async with stores(settings) as store:
         assert await whole(store, bucket) == expected
 
