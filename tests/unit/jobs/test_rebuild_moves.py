@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 BODY_BYTES = THRESHOLD - 1000
 OBJECTS = 4 * MIN_HOLE_BYTES // BODY_BYTES
 """Neighbours in a pack: a hole takes all of them but the ends of the first and the last."""
+Contents = dict[Bucket, dict[str, bytes]]
 WAYS = pytest.mark.parametrize("way", ["rebuild", "recover"])
 
 
@@ -52,6 +53,17 @@ async def fill(store: Store) -> tuple[Bucket, Bucket]:
     await put(fast, bucket, "large", LARGE)
     await put(fast, stays, "last", b"of the pack")
     return bucket, stays
+
+
+async def begin(store: Store, settings: Settings) -> tuple[tuple[Bucket, Bucket], Contents, Path]:
+    """Fill the buckets and begin to move the first one; return them, what they have, and a backup of before."""
+    buckets = await fill(store)
+    expected = {bucket: await whole(store, bucket) for bucket in buckets}
+    await decide(store)
+    backup = back_up(settings)
+    await store.index.begin_move(buckets[0].name, "slow")
+    await decide(store)
+    return buckets, expected, backup
 
 
 async def go_on(store: Store) -> None:
@@ -89,12 +101,7 @@ async def check_books(store: Store) -> None:
 async def test_what_moved_is_found_where_it_is(settings: Settings, way: str) -> None:
     """The journals name the old bodies until the move ends, and these are holes of packs by then."""
     async with stores(settings) as store:
-        buckets = await fill(store)
-        expected = {bucket: await whole(store, bucket) for bucket in buckets}
-        await decide(store)
-        backup = back_up(settings)
-        await store.index.begin_move(buckets[0].name, "slow")
-        await decide(store)
+        buckets, expected, backup = await begin(store, settings)
         await go_on(store)
         assert await lies_on(store, buckets[0]) == {"slow"}
     make_again(settings, way, backup)
@@ -110,12 +117,7 @@ async def test_ids_do_not_follow_time(settings: Settings, way: str) -> None:
     async with stores(settings) as store:
         own, older = store.ids, BlobIds(store.index)
         await older.take_for_record()
-        buckets = await fill(store)
-        expected = {bucket: await whole(store, bucket) for bucket in buckets}
-        await decide(store)
-        backup = back_up(settings)
-        await store.index.begin_move(buckets[0].name, "slow")
-        await decide(store)
+        buckets, expected, backup = await begin(store, settings)
         for one in store.all.values():
             one.ids = older
         await go_on(store)
@@ -148,11 +150,7 @@ async def test_a_damaged_copy_is_better_than_none(settings: Settings) -> None:
 async def test_a_move_that_is_cancelled_during_a_copy(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old store's journals describe the bucket before the copies are there: no row takes them any more."""
     async with stores(settings) as store:
-        buckets = await fill(store)
-        expected = {bucket: await whole(store, bucket) for bucket in buckets}
-        await decide(store)
-        await store.index.begin_move(buckets[0].name, "slow")
-        await decide(store)
+        buckets, expected, _ = await begin(store, settings)
         swap = store.index.swap
 
         async def late(*arguments: Any) -> Any:
@@ -174,11 +172,7 @@ async def test_a_move_that_is_cancelled_during_a_copy(settings: Settings, monkey
 async def test_a_backup_between_copies_and_their_rows(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backup knows the pack of the copies as sealed, and no row in it."""
     async with stores(settings) as store:
-        buckets = await fill(store)
-        expected = {bucket: await whole(store, bucket) for bucket in buckets}
-        await decide(store)
-        await store.index.begin_move(buckets[0].name, "slow")
-        await decide(store)
+        buckets, expected, _ = await begin(store, settings)
         backups, swap = [], store.index.swap
 
         async def late(*arguments: Any) -> Any:
@@ -220,11 +214,7 @@ async def test_a_backup_between_a_record_and_its_row(settings: Settings) -> None
 async def test_a_backup_of_what_has_moved(settings: Settings, late: bool) -> None:
     """The target's snapshot is older than the backup, and names the places of before."""
     async with stores(settings) as store:
-        buckets = await fill(store)
-        expected = {bucket: await whole(store, bucket) for bucket in buckets}
-        await decide(store)
-        await store.index.begin_move(buckets[0].name, "slow")
-        await decide(store)
+        buckets, expected, _ = await begin(store, settings)
         await BucketMigrator(store, lambda: 2, lambda: 2).run_once()
         if late:
             await collect(store)
@@ -337,12 +327,7 @@ async def test_what_was_deleted_before_a_move_stays_deleted(settings: Settings) 
 async def test_a_move_that_was_turned_back(settings: Settings, way: str) -> None:
     """The old bodies are gone, their first copies too, and the headers of the second copies name only those."""
     async with stores(settings) as store:
-        buckets = await fill(store)
-        expected = {bucket: await whole(store, bucket) for bucket in buckets}
-        await decide(store)
-        backup = back_up(settings)
-        await store.index.begin_move(buckets[0].name, "slow")
-        await decide(store)
+        buckets, expected, backup = await begin(store, settings)
         await go_on(store)
         await store.index.turn_back(buckets[0].name)
         await go_on(store)
