@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, literal_column, select, update
 
 from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.journals.rows import WHOLE
 from sluice_s3.app.index.schema.tables import buckets, journals, versions
 from sluice_s3.app.index.sql.builder import columns, new_values, number, text
 from sluice_s3.app.index.sql.transaction import Statement
@@ -20,7 +21,7 @@ LAST_MOVED = Statement(select(func.max(buckets.c.moved)).where(buckets.c.store =
 LAST_MOVED_OF_ALL = Statement(select(func.max(buckets.c.moved)))
 LAST_SNAPSHOT = Statement(
     select(func.max(journals.c.id)).where(
-        journals.c.store == text("of_store"), journals.c.snapshot == literal_column("2")
+        journals.c.store == text("of_store"), journals.c.snapshot == literal_column(str(WHOLE))
     )
 )
 

@@ -28,7 +28,7 @@ from tests.support.environment import sized
 from tests.unit.jobs.mixed import THRESHOLD
 from tests.unit.jobs.packed import complete, copy, put_part, start_upload
 from tests.unit.jobs.test_bucket_migration import copy_to
-from tests.unit.jobs.test_rebuild_moves import check_books, make_again
+from tests.unit.jobs.test_rebuild_moves import check_books, make_again, seal
 from tests.unit.jobs.test_recover import back_up
 from tests.unit.jobs.two import settings_of, stores
 from tests.unit.jobs.versioned import contents
@@ -172,8 +172,7 @@ class Round:
 
     async def _seal(self) -> None:
         for store in self._store.all.values():
-            await store.close_packs()
-            store.open_packs()
+            await seal(store)
 
 
 async def _run_round(round_: Round, store: Store, settings: Settings, rng: random.Random) -> Path | None:

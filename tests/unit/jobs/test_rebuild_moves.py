@@ -72,6 +72,27 @@ async def go_on(store: Store) -> None:
     await collect(store)
 
 
+async def seal(store: Store) -> None:
+    """What is written from now on goes to other packs."""
+    await store.close_packs()
+    store.open_packs()
+
+
+def back_up_before(monkeypatch: pytest.MonkeyPatch, settings: Settings, store: Store, change: str) -> list[Path]:
+    """Seal the store's packs and take a backup, which is returned, before the index's next `change`."""
+    backups: list[Path] = []
+    commit = getattr(store.index, change)
+
+    async def late(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        await seal(store)
+        backups.append(back_up(settings))
+        return await commit(*arguments)
+
+    monkeypatch.setattr(store.index, change, late)
+    return backups
+
+
 def damage(settings: Settings, blob: int) -> None:
     """Change the first byte of a blob of the store `slow`."""
     root = settings.named_stores["slow"].directory
@@ -173,16 +194,7 @@ async def test_a_backup_between_copies_and_their_rows(settings: Settings, monkey
     """The backup knows the pack of the copies as sealed, and no row in it."""
     async with stores(settings) as store:
         buckets, expected, _ = await begin(store, settings)
-        backups, swap = [], store.index.swap
-
-        async def late(*arguments: Any) -> Any:
-            monkeypatch.undo()
-            await store.of("slow").close_packs()
-            store.of("slow").open_packs()
-            backups.append(back_up(settings))
-            return await swap(*arguments)
-
-        monkeypatch.setattr(store.index, "swap", late)
+        backups = back_up_before(monkeypatch, settings, store.of("slow"), "swap")
         await go_on(store)
         assert await lies_on(store, buckets[0]) == {"slow"}
     make_again(settings, "recover", backups[0])
@@ -197,8 +209,7 @@ async def test_a_backup_between_a_record_and_its_row(settings: Settings) -> None
         await decide(store)
         fast, source = store.of("fast"), Bytes(b"small")
         stored = await fast.write_blob(source, lambda: b"")
-        await fast.close_packs()
-        fast.open_packs()
+        await seal(fast)
         backup = back_up(settings)
         await store.index.put_version(bucket.id, "late", source.describe(stored.locator))
         await fast.confirm_blob(stored)
@@ -218,8 +229,7 @@ async def test_a_backup_of_what_has_moved(settings: Settings, late: bool) -> Non
         await BucketMigrator(store, lambda: 2, lambda: 2).run_once()
         if late:
             await collect(store)
-        await store.of("slow").close_packs()
-        store.of("slow").open_packs()
+        await seal(store.of("slow"))
         backup = back_up(settings)
         await collect(store)
     make_again(settings, "recover", backup)
@@ -272,21 +282,11 @@ async def test_a_backup_during_compaction(settings: Settings, monkeypatch: pytes
         for number in range(12):
             await put(fast, bucket, f"k{number:02}", os.urandom(9000))
         await decide(store)
-        await fast.close_packs()
-        fast.open_packs()
+        await seal(fast)
         await delete(fast, bucket, *(f"k{number:02}" for number in range(12) if number != 6))
         await decide(store)
         await collect(store)
-        backups, move_records = [], store.index.move_records
-
-        async def late(*arguments: Any) -> Any:
-            monkeypatch.undo()
-            await fast.close_packs()
-            fast.open_packs()
-            backups.append(back_up(settings))
-            return await move_records(*arguments)
-
-        monkeypatch.setattr(store.index, "move_records", late)
+        backups = back_up_before(monkeypatch, settings, fast, "move_records")
         await compact(fast)
         await collect(store)
         await decide(store)
