@@ -97,6 +97,7 @@ async def list_multipart_uploads(services: Services, request: S3Request) -> Resp
     if truncated:
         next_key, next_id = _last(uploads, prefixes)
     people = await _people(services, request, uploads)
+    keys = xml.encode_all([upload.key for upload in uploads], encode)
     content = (
         xml.element("Bucket", request.bucket)
         + f"<KeyMarker>{encode(key_marker)}</KeyMarker>"
@@ -109,10 +110,10 @@ async def list_multipart_uploads(services: Services, request: S3Request) -> Resp
         + xml.element("MaxUploads", limit)
         + xml.element("IsTruncated", str(truncated).lower())
         + "".join(
-            f"<Upload><Key>{encode(upload.key)}</Key>{xml.element('UploadId', upload.upload_id)}"
+            f"<Upload><Key>{key}</Key>{xml.element('UploadId', upload.upload_id)}"
             f"{people[upload.owner_id]}{xml.element('StorageClass', upload.storage_class)}"
             f"<Initiated>{xml.timestamp(upload.initiated)}</Initiated>{_algorithm(upload)}</Upload>"
-            for upload in uploads
+            for upload, key in zip(uploads, keys, strict=True)
         )
         + "".join(xml.common_prefixes(prefixes, encode))
     )

@@ -128,25 +128,22 @@ def _entries(services: Services, request: S3Request, page: Page, encode: Encode,
 
 def _render_entries(page: Page, encode: Encode, owner: str) -> list[str]:
     """Render each entry of a page. Parts common to many entries are rendered once."""
-    rows = page.rows
-    keys = [row[0] for row in rows]
-    if not xml.needs_no_encoding(keys, encode):
-        keys = list(map(encode, keys))
+    keys = xml.encode_all([row[0] for row in page.rows], encode)
     parts = []
-    second = -1
-    day = checksum = tail = ""
-    kind = None
-    for key, (_, size, etag, modified, storage_class, algorithm, checksum_type) in zip(keys, rows, strict=True):
-        if modified // 1000 != second:
-            second = modified // 1000
-            day = xml.format_second(second)
-        if kind is None or kind[0] != storage_class or kind[1] != algorithm or kind[2] != checksum_type:
-            kind = storage_class, algorithm, checksum_type
-            checksum, tail = _render_static_fields(*kind)
-            tail = f"</Size>{owner}{tail}</Contents>"
+    last_second = last_class = last_algorithm = last_type = None
+    day = after_etag = after_size = ""
+    for key, row in zip(keys, page.rows, strict=True):
+        _, size, etag, modified, storage_class, algorithm, checksum_type = row
+        if modified // 1000 != last_second:
+            last_second = modified // 1000
+            day = xml.format_second(last_second)
+        if storage_class != last_class or algorithm != last_algorithm or checksum_type != last_type:
+            last_class, last_algorithm, last_type = storage_class, algorithm, checksum_type
+            after_etag = f"&quot;</ETag>{_render_checksum(algorithm, checksum_type)}<Size>"
+            after_size = f"</Size>{owner}<StorageClass>{storage_class}</StorageClass></Contents>"
         parts.append(
-            f"<Contents><Key>{key}</Key><LastModified>{day}{MILLISECONDS[modified % 1000]}{etag}&quot;</ETag>"
-            f"{checksum}<Size>{size}{tail}"
+            f"<Contents><Key>{key}</Key><LastModified>{day}{MILLISECONDS[modified % 1000]}{etag}"
+            f"{after_etag}{size}{after_size}"
         )
     return parts
 
@@ -154,8 +151,7 @@ def _render_entries(page: Page, encode: Encode, owner: str) -> list[str]:
 MILLISECONDS = tuple(f".{number:03d}Z</LastModified><ETag>&quot;" for number in range(1000))
 
 
-def _render_static_fields(storage_class: str, algorithm: str, checksum_type: str) -> tuple[str, str]:
-    checksum = ""
-    if algorithm:
-        checksum = f"<ChecksumAlgorithm>{algorithm}</ChecksumAlgorithm><ChecksumType>{checksum_type}</ChecksumType>"
-    return checksum, f"<StorageClass>{storage_class}</StorageClass>"
+def _render_checksum(algorithm: str, checksum_type: str) -> str:
+    if not algorithm:
+        return ""
+    return f"<ChecksumAlgorithm>{algorithm}</ChecksumAlgorithm><ChecksumType>{checksum_type}</ChecksumType>"

@@ -102,7 +102,8 @@ async def list_object_versions(services: Services, request: S3Request) -> Respon
 
 def _entries(request: S3Request, page: VersionsPage, encode: Encode) -> list[str]:
     owner = xml.owner_element(*request.bucket_owner)
-    parts = [_entry(entry, encode(entry.key), owner) for entry in page.entries]
+    keys = xml.encode_all([entry.key for entry in page.entries], encode)
+    parts = [_entry(entry, key, owner) for entry, key in zip(page.entries, keys, strict=True)]
     if page.headers:
         parts = [
             archives.add_restore_status(*each) for each in zip(parts, repeat("</Version>"), page.headers, strict=False)

@@ -69,11 +69,26 @@ def element_lossy(name: str, text: str) -> str:
     return element(name, _ILLEGAL.sub("\ufffd", text))
 
 
-def needs_no_encoding(texts: Sequence[str], encode: Callable[[str], str]) -> bool:
-    """Return whether `encode` (`escape` or `url_encode`) leaves all texts as they are."""
+def encode_all(texts: Sequence[str], encode: Callable[[str], str]) -> Sequence[str]:
+    """Return what `encode` (`escape` or `url_encode`) makes of each text.
+
+    All texts are looked at together: text by text, a page of keys with a bracket each costs as much as all the rest of
+    its listing.
+    """
+    if encode is url_encode:
+        return _url_encode_all(texts)
     joined = "".join(texts)
-    unchanged = _UNESCAPED if encode is escape else _UNENCODED
-    return joined.isascii() and not joined.encode("ascii").translate(None, unchanged)
+    plain = joined.isascii() and not joined.encode("ascii").translate(None, _UNESCAPED)
+    return texts if plain else list(map(encode, texts))
+
+
+def _url_encode_all(texts: Sequence[str]) -> Sequence[str]:
+    joined = "\0".join(texts).encode().replace(b"%", b"%25")  # first: every other replacement contains it
+    for byte in set(joined.translate(None, _UNENCODED + b"%\0")):
+        joined = joined.replace(bytes((byte,)), b"%%%02X" % byte)
+    encoded = joined.decode("ascii").split("\0")
+    # a key may contain a NUL
+    return encoded if len(encoded) == len(texts) else list(map(url_encode, texts))
 
 
 @lru_cache(4096)
@@ -167,4 +182,5 @@ def owner_element(account_id: str, display_name: str, name: str = "Owner") -> st
 
 def common_prefixes(prefixes: Sequence[str], encode: Callable[[str], str]) -> list[str]:
     """Return each common prefix of a listing as an element."""
-    return [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in prefixes]
+    encoded = encode_all(prefixes, encode)
+    return [f"<CommonPrefixes><Prefix>{prefix}</Prefix></CommonPrefixes>" for prefix in encoded]
