@@ -102,7 +102,7 @@ def preparations(signer: Signer, name: str, count: int) -> Iterator[Request]:
     operation = OPERATIONS[name]
     if name.startswith("LIST"):
         for number in range(LISTED_KEYS):
-            yield put(signer, f"{LISTED}/key-{number:05d}", SMALL[:10])
+            yield put(signer, f"{LISTED}/key%20%28{number}%29", SMALL[:10])
     if operation.object_bytes is not None:
         body = SMALL if operation.object_bytes == SMALL_BYTES else LARGE
         for number in range(1 if operation.one_object else count):

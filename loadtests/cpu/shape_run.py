@@ -58,7 +58,7 @@ class ShapeRun:
         calls.ask("PUT", f"/{self._bucket}")
         if "LIST" in plan.operations:
             calls.ask("PUT", f"/{self._bucket}-list")
-            paths = [f"/{self._bucket}-list/key-{number:05d}" for number in range(LISTED_KEYS)]
+            paths = [f"/{self._bucket}-list/key%20%28{number}%29" for number in range(LISTED_KEYS)]
             puts = [Request(self._running.signer.head("PUT", path, length=3), memoryview(b"abc")) for path in paths]
             with connected(self._running, 4) as client:
                 client.run(puts, LONG)
