@@ -10,12 +10,11 @@ from typing import NamedTuple
 from sluice_s3.loadtests.clients.signing import Signer
 from sluice_s3.loadtests.cpu import shapes
 from sluice_s3.loadtests.cpu.client import Request
-from sluice_s3.loadtests.cpu.shape_requests import Body, shaped
+from sluice_s3.loadtests.cpu.shape_requests import LISTED_KEYS, Body, listed_paths, shaped
 from sluice_s3.loadtests.cpu.shapes import Shape
 
 SMALL_BYTES = 4096
 LARGE_BYTES = 10 << 20
-LISTED_KEYS = 1000
 BUCKET, LISTED = "/bench", "/list"
 """The buckets of objects, and of the keys that are listed."""
 
@@ -101,8 +100,8 @@ def preparations(signer: Signer, name: str, count: int) -> Iterator[Request]:
     """Return the requests that put what `count` requests of an operation need."""
     operation = OPERATIONS[name]
     if name.startswith("LIST"):
-        for number in range(LISTED_KEYS):
-            yield put(signer, f"{LISTED}/key%20%28{number}%29", SMALL[:10])
+        for path in listed_paths(LISTED):
+            yield put(signer, path, SMALL[:10])
     if operation.object_bytes is not None:
         body = SMALL if operation.object_bytes == SMALL_BYTES else LARGE
         for number in range(1 if operation.one_object else count):

@@ -13,7 +13,8 @@ END
 weed server -master.volumeSizeLimitMB=512 -dir="$data" -ip=127.0.0.1 -ip.bind=127.0.0.1 -master.port=19333 -volume.port=18080 -volume.max=0 \
     -filer -filer.port=18888 &
 server=$!
-# on SIGTERM a server waits 20 s, longer than a target may; the next start finds the ports in use unless both have ended
+# SIGTERM takes a server 20 s, longer than the benchmark waits. The next start needs the ports, so both must have ended;
+# one of them may have ended before.
 trap 'kill -KILL $server $! || true; wait; exit' TERM INT
 # the S3 listener would answer before its volumes are known to the master: seconds of errors
 until curl --silent --fail http://127.0.0.1:19333/dir/assign | grep -q fid; do

@@ -15,6 +15,15 @@ from sluice_s3.loadtests.cpu.shapes import COMMON, CRC32, CRC32C, NEVER_SIGNED, 
 
 COMPUTED = frozenset({"authorization", "host", "x-amz-content-sha256", "x-amz-date"})
 """Fields that the signer fills in."""
+LISTED_KEYS = 1000
+
+
+def listed_paths(bucket: str) -> list[str]:
+    """Return the paths of the keys that a LIST returns, in the bucket at the path `bucket`.
+
+    They have a blank and brackets, which `encoding-type=url` encodes.
+    """
+    return [f"{bucket}/key%20%28{number}%29" for number in range(LISTED_KEYS)]
 
 
 def _base64(value: bytes) -> str:

@@ -13,7 +13,7 @@ from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.targets import Running
 from sluice_s3.loadtests.cpu.client import Request
 from sluice_s3.loadtests.cpu.measurement import Case, Measure, Meter, Span
-from sluice_s3.loadtests.cpu.shape_requests import Body, shaped
+from sluice_s3.loadtests.cpu.shape_requests import Body, listed_paths, shaped
 from sluice_s3.loadtests.cpu.shapes import SHAPES
 from sluice_s3.loadtests.cpu.target_run import LONG, PREFIXES, READ_KEYS, connected, remove_buckets
 
@@ -23,7 +23,6 @@ BODIES = 256
 """Different bodies of objects, which requests share."""
 PARTS = 32
 """Parts of an upload, which replace each other."""
-LISTED_KEYS = 1000
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,10 @@ class ShapeRun:
         calls.ask("PUT", f"/{self._bucket}")
         if "LIST" in plan.operations:
             calls.ask("PUT", f"/{self._bucket}-list")
-            paths = [f"/{self._bucket}-list/key%20%28{number}%29" for number in range(LISTED_KEYS)]
-            puts = [Request(self._running.signer.head("PUT", path, length=3), memoryview(b"abc")) for path in paths]
+            puts = [
+                Request(self._running.signer.head("PUT", path, length=3), memoryview(b"abc"))
+                for path in listed_paths(f"/{self._bucket}-list")
+            ]
             with connected(self._running, 4) as client:
                 client.run(puts, LONG)
         for shape, clients in itertools.product(plan.shapes, plan.clients):

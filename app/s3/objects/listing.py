@@ -139,7 +139,7 @@ def _render_entries(page: Page, encode: Encode, owner: str) -> list[str]:
             day = xml.format_second(last_second)
         if storage_class != last_class or algorithm != last_algorithm or checksum_type != last_type:
             last_class, last_algorithm, last_type = storage_class, algorithm, checksum_type
-            after_etag = f"&quot;</ETag>{_render_checksum(algorithm, checksum_type)}<Size>"
+            after_etag = f"&quot;</ETag>{render_checksum(algorithm, checksum_type)}<Size>"
             after_size = f"</Size>{owner}<StorageClass>{storage_class}</StorageClass></Contents>"
         parts.append(
             f"<Contents><Key>{key}</Key><LastModified>{day}{MILLISECONDS[modified % 1000]}{etag}"
@@ -151,7 +151,8 @@ def _render_entries(page: Page, encode: Encode, owner: str) -> list[str]:
 MILLISECONDS = tuple(f".{number:03d}Z</LastModified><ETag>&quot;" for number in range(1000))
 
 
-def _render_checksum(algorithm: str, checksum_type: str) -> str:
+def render_checksum(algorithm: str, checksum_type: str) -> str:
+    """Render the kind of an object's checksum; nothing for an object without one."""
     if not algorithm:
         return ""
     return f"<ChecksumAlgorithm>{algorithm}</ChecksumAlgorithm><ChecksumType>{checksum_type}</ChecksumType>"

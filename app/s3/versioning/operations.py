@@ -15,7 +15,7 @@ from sluice_s3.app.s3.errors import (
     MalformedXML,
     NotImplemented,
 )
-from sluice_s3.app.s3.objects.listing import MAX_KEYS, Encode, render_list_header
+from sluice_s3.app.s3.objects.listing import MAX_KEYS, Encode, render_checksum, render_list_header
 from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.routing import operation
@@ -120,10 +120,7 @@ def _entry(entry: ListedVersionEntry, key: str, owner: str) -> str:
     )
     if entry.state in (MARKER, OLD_MARKER):
         return f"<DeleteMarker>{which}{owner}</DeleteMarker>"
-    checksum = ""
-    if entry.checksum_algorithm:
-        checksum = xml.element("ChecksumAlgorithm", entry.checksum_algorithm)
-        checksum += xml.element("ChecksumType", entry.checksum_type)
+    checksum = render_checksum(entry.checksum_algorithm, entry.checksum_type)
     return (
         f"<Version>{which}<ETag>&quot;{entry.etag}&quot;</ETag>{checksum}<Size>{entry.size}</Size>{owner}"
         f"<StorageClass>{entry.storage_class}</StorageClass></Version>"

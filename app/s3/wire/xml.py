@@ -72,8 +72,7 @@ def element_lossy(name: str, text: str) -> str:
 def encode_all(texts: Sequence[str], encode: Callable[[str], str]) -> Sequence[str]:
     """Return what `encode` (`escape` or `url_encode`) makes of each text.
 
-    All texts are looked at together: text by text, a page of keys with a bracket each costs as much as all the rest of
-    its listing.
+    It encodes all texts together. Text by text, a page of keys with brackets costs as much as the rest of its listing.
     """
     if encode is url_encode:
         return _url_encode_all(texts)

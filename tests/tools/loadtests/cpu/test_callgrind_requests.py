@@ -15,7 +15,6 @@ from sluice_s3.loadtests.cpu.callgrind import CallgrindError, Connection, Worker
 from sluice_s3.loadtests.cpu.callgrind_costs import KEYS
 from sluice_s3.loadtests.cpu.callgrind_requests import (
     LARGE,
-    LISTED_KEYS,
     OPERATIONS,
     SMALL,
     _path,
@@ -23,6 +22,7 @@ from sluice_s3.loadtests.cpu.callgrind_requests import (
     preparations,
     requests,
 )
+from sluice_s3.loadtests.cpu.shape_requests import LISTED_KEYS
 
 PUTS = [name for name in OPERATIONS if name.startswith("PUT")]
 GETS = [name for name in OPERATIONS if name.startswith("GET")]
